@@ -1,0 +1,131 @@
+//! The control area: one memfd, mapped by the host and by every process of the recording.
+//!
+//! Layout of the memfd: `Control` at 0 (padded to [`CONTROL_BYTES`]), then the ring of [`RING_BYTES`].
+//! Every process maps the ring twice in a row, so that a record never wraps.
+
+use core::sync::atomic::{AtomicU32, AtomicU64};
+
+/// Bumped with every change of layout; probe and host refuse to work together if it differs.
+pub const WIRE_VERSION: u32 = 1;
+pub const CONTROL_BYTES: usize = 1 << 20;
+/// Small enough to stay in the second-level cache: a larger ring is slower.
+pub const RING_BYTES: usize = 1 << 20;
+
+/// Longest payload of one record (see `record`).
+pub const MAX_PAYLOAD: usize = 4096;
+
+/// The probe is started as `execveat(P, "", argv, envp, AT_EMPTY_PATH)`. The kernel then sets `AT_EXECFN` to
+/// `/dev/fd/P`; the other two descriptors sit right below it. They are not visible to the target.
+pub const CONTROL_FD_BELOW: i32 = 1;
+/// A `SOCK_SEQPACKET` socket on which the probe passes file descriptors of pools to the host.
+pub const SOCKET_FD_BELOW: i32 = 2;
+
+/// Bits of [`Control::options`].
+pub mod option {
+    /// Record loads from PM as well.
+    pub const LOADS: u32 = 1 << 0;
+    /// Let real time through (else a virtual clock).
+    pub const REAL_TIME: u32 = 1 << 1;
+    /// Let real randomness through (`getrandom`, `/dev/urandom`, `AT_RANDOM`, `rdrand`).
+    pub const REAL_RANDOM: u32 = 1 << 2;
+    /// No `--pm` given: every writable shared mapping of a regular file or DAX device is a pool.
+    pub const PM_DEFAULT: u32 = 1 << 3;
+    /// Serve standard input one line per `read`, and mark operation borders there.
+    pub const OPERATIONS_STDIN: u32 = 1 << 4;
+    /// Let the time-stamp counter through.
+    pub const REAL_TSC: u32 = 1 << 5;
+}
+
+pub const MAX_GLOBS: usize = 64;
+pub const MAX_WATCHES: usize = 256;
+pub const MAX_WATCH_SITES: usize = 1024;
+pub const TEXT_BYTES: usize = 64 << 10;
+pub const EXEC_SLOTS: usize = 64;
+pub const EXEC_BYTES: usize = 8 << 10;
+
+/// A string inside [`Control::text`].
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct TextRef {
+    pub start: u32,
+    pub len: u32,
+}
+
+/// A request for a new image, written by the process (or by the host, for the first one) right before `execveat`
+/// and taken by the probe that comes up under the same pid.
+#[repr(C)]
+#[derive(Debug)]
+pub struct ExecSlot {
+    /// Pid (as the process itself sees it; 0: the first process, which does not know it yet; -1: free).
+    pub pid: AtomicU32,
+    /// Process number of the recording, kept across exec.
+    pub process: u32,
+    /// Thread number of the thread that goes on.
+    pub thread: u32,
+    pub path_len: u32,
+    /// Absolute or relative path of the executable or script, as given to exec, then its bytes.
+    pub path: [u8; EXEC_BYTES - 16],
+}
+
+/// An address that the host resolved for a watched symbol. `pid` as the process itself sees it.
+#[repr(C)]
+#[derive(Debug)]
+pub struct WatchSite {
+    pub pid: u32,
+    pub watch: u32,
+    pub address: u64,
+}
+
+#[repr(C, align(4096))]
+#[derive(Debug)]
+pub struct Control {
+    pub version: u32,
+    pub options: u32,
+    /// Size of each code cache arena in bytes; 0 = default. Small values exercise the "cache full" path.
+    pub cache_bytes: u64,
+    /// Bytes ever written to / consumed from the ring. Position in the ring is the value modulo its size.
+    pub head: AtomicU64,
+    _pad0: [u64; 6],
+    pub tail: AtomicU64,
+    _pad1: [u64; 7],
+    /// Rung by the probe when the host should look at once; the host sleeps on it (futex).
+    pub doorbell: AtomicU32,
+    /// 1 while the host sleeps (only then must the probe wake it).
+    pub host_sleeps: AtomicU32,
+    /// 1 while a producer sleeps on `tail_moved`.
+    pub probe_sleeps: AtomicU32,
+    pub tail_moved: AtomicU32,
+    /// Answers to `record::kind::PLEASE`: the host stores the request's number here and wakes (futex).
+    pub answered: AtomicU32,
+    /// Next request number.
+    pub request: AtomicU32,
+    _pad2: [u32; 10],
+    /// The order lock: owner's kernel tid, 0 = free. Held around a PM store and its record once there is
+    /// more than one task.
+    pub order_lock: AtomicU32,
+    /// Set for good when a second task (thread or process) starts.
+    pub many_tasks: AtomicU32,
+    pub next_thread: AtomicU32,
+    pub next_process: AtomicU32,
+    /// Number of live processes of the recording, for the host to know when all is over.
+    pub live_processes: AtomicU32,
+    /// Set by the host when it cannot go on (for example: disk full). Probes then end their process.
+    pub stop: AtomicU32,
+    _pad3: [u32; 10],
+    /// Virtual nanoseconds since the virtual epoch.
+    pub virtual_ns: AtomicU64,
+    pub virtual_tsc: AtomicU64,
+    /// State of the derandomised random source.
+    pub random_state: AtomicU64,
+    pub glob_count: u32,
+    pub watch_count: u32,
+    pub globs: [TextRef; MAX_GLOBS],
+    /// Symbols to watch.
+    pub watches: [TextRef; MAX_WATCHES],
+    pub watch_site_count: AtomicU32,
+    pub watch_sites: [WatchSite; MAX_WATCH_SITES],
+    pub text: [u8; TEXT_BYTES],
+    pub exec_slots: [ExecSlot; EXEC_SLOTS],
+}
+
+const _: () = assert!(core::mem::size_of::<Control>() <= CONTROL_BYTES);

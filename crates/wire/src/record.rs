@@ -1,0 +1,116 @@
+//! Records in the ring: a [`Header`] of 24 bytes, then `size` payload bytes padded to 8.
+//!
+//! Numbers of sites and contexts belong to the *process* of the record's thread; a forked child starts
+//! with a copy of its parent's (the host copies its tables at `PROCESS_START`), an exec starts with none.
+
+/// First three words of every record.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Header {
+    pub kind: u8,
+    /// Meaning depends on the kind (store kind, flush kind, ...).
+    pub aux: u8,
+    /// Number of the thread (see `Control::next_thread`).
+    pub thread: u16,
+    /// Payload bytes that follow, without padding.
+    pub size: u32,
+    /// Instruction (see `SITE`); 0 = none.
+    pub site: u32,
+    /// Call path (see `CONTEXT`); 0 = none known.
+    pub context: u32,
+    /// Address as the program saw it, or another number.
+    pub address: u64,
+}
+
+pub const HEADER_BYTES: usize = 24;
+
+/// Bytes that a record with this payload takes in the ring.
+pub const fn record_bytes(payload: usize) -> usize {
+    HEADER_BYTES + (payload + 7) / 8 * 8
+}
+
+/// Kinds of records; `P:` is the payload (little-endian).
+pub mod kind {
+    /// Nothing; skip it.
+    pub const PAD: u8 = 0;
+    /// aux: store kind. P: the bytes stored at `address`.
+    pub const STORE: u8 = 1;
+    /// P: old bytes, then new bytes, the same number.
+    pub const RMW: u8 = 2;
+    /// aux: flush kind. `address`: the operand.
+    pub const FLUSH: u8 = 3;
+    /// aux: fence kind.
+    pub const FENCE: u8 = 4;
+    /// `address`, aux unused. P: u64 length.
+    pub const LOAD: u8 = 5;
+    /// Now mapped: P: u32 pool, u32 0, u64 pool offset, u64 length.
+    pub const MAP: u8 = 6;
+    /// As `MAP`.
+    pub const UNMAP: u8 = 7;
+    /// P: u32 pool, u32 0, u64 pool offset, u64 length.
+    pub const MSYNC: u8 = 8;
+    /// aux: 1 = data only. P: u32 pool.
+    pub const FSYNC: u8 = 9;
+    /// P: the bytes that the kernel wrote at `address`.
+    pub const KERNEL_WRITE: u8 = 10;
+    /// `address`: pool offset. P: u32 pool, u32 0, then the bytes.
+    pub const FILE_WRITE: u8 = 11;
+    /// `address`: pool offset. P: u32 pool, u32 0, u64 length.
+    pub const FILE_ZERO: u8 = 12;
+    /// `address`: new length. P: u32 pool.
+    pub const RESIZE: u8 = 13;
+    /// P: u32 process.
+    pub const THREAD_START: u8 = 14;
+    pub const THREAD_END: u8 = 15;
+    /// P: u32 process, u32 parent (!0: none), u32 pid as the process sees it.
+    pub const PROCESS_START: u8 = 16;
+    /// aux: 0 = code, 1 = signal; `address`: the number. Comes from the probe for exits it sees; the host
+    /// adds it for processes that were killed.
+    pub const PROCESS_EXIT: u8 = 17;
+    /// P: path.
+    pub const EXEC: u8 = 18;
+    /// aux: 0 = begin, 1 = end; `address`: index.
+    pub const OPERATION: u8 = 19;
+    /// `address`: watch. P: six u64.
+    pub const CALL: u8 = 20;
+    /// `address`: watch. P: u64 value.
+    pub const RETURN: u8 = 21;
+
+    /// Defines instruction `site`: `address` is its pc. P: its bytes.
+    pub const SITE: u8 = 32;
+    /// Defines call path `context`: `address` is its return address, `site` the number of the path above it.
+    /// aux: 1 = frames above are unknown (no unwind information).
+    pub const CONTEXT: u8 = 33;
+    /// Code is mapped: `address`. P: u64 length, u64 file offset, then the path (empty: anonymous).
+    pub const MODULE: u8 = 34;
+    /// A file becomes pool `address`; its descriptor comes over the socket, with the pool's number (u32) as data.
+    /// aux: 1 = an existing pool under a new path. P: u64 device, u64 inode, u64 length, then the path.
+    /// The probe waits for the host's answer (`PLEASE`), which comes when the initial content is saved.
+    pub const POOL: u8 = 35;
+    /// Something the user should know. aux: 0 note, 1 warning, 2 fatal. P: text.
+    pub const MESSAGE: u8 = 36;
+    /// The probe waits until the host has consumed everything up to here: `address` is the request's number.
+    pub const PLEASE: u8 = 37;
+}
+
+/// aux of `STORE`.
+pub mod store {
+    pub const PLAIN: u8 = 0;
+    pub const NON_TEMPORAL: u8 = 1;
+    pub const DIRECT64: u8 = 2;
+}
+
+/// aux of `FLUSH`.
+pub mod flush {
+    pub const CLFLUSH: u8 = 0;
+    pub const CLFLUSHOPT: u8 = 1;
+    pub const CLWB: u8 = 2;
+    pub const CLDEMOTE: u8 = 3;
+}
+
+/// aux of `FENCE`.
+pub mod fence {
+    pub const SFENCE: u8 = 0;
+    pub const MFENCE: u8 = 1;
+    pub const LOCKED: u8 = 2;
+}
