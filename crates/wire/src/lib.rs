@@ -4,3 +4,4 @@
 
 pub mod control;
 pub mod record;
+pub mod virtual_time;
