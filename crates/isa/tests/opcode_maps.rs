@@ -5,7 +5,7 @@ mod judge;
 use judge::{Verdict, compare, is_left_out};
 
 const PP: [&[u8]; 4] = [&[], &[0x66], &[0xf3], &[0xf2]];
-/// After ModRM: a SIB with base and index, one without base, and a vector index.
+/// After ModRM: a SIB with base and index, and one without base.
 const TAILS: [u8; 2] = [0x8c, 0x25];
 
 fn agree_or_left_out(start: &[u8]) {
@@ -18,9 +18,23 @@ fn agree_or_left_out(start: &[u8]) {
 
 fn each_modrm(head: &[&[u8]]) {
     for modrm in 0..=255 {
-        for tail in TAILS {
-            agree_or_left_out(&[&head.concat()[..], &[modrm, tail, 3, 4, 5, 6, 7]].concat());
+        with_modrm(head, modrm);
+    }
+}
+
+/// Every /digit with one ModRM byte of each form of operand.
+fn each_form(head: &[&[u8]]) {
+    for digit in 0..8 {
+        for form in [0x00, 0x04, 0x05, 0x44, 0x81, 0xc0, 0xc5] {
+            with_modrm(head, form | digit << 3);
         }
+    }
+}
+
+fn with_modrm(head: &[&[u8]], modrm: u8) {
+    let tails = if modrm & 7 == 4 { &TAILS[..] } else { &TAILS[..1] };
+    for &tail in tails {
+        agree_or_left_out(&[&head.concat()[..], &[modrm, tail, 3, 4, 5, 6, 7]].concat());
     }
 }
 
@@ -55,11 +69,11 @@ fn vex_maps() {
             for pp in 0..4u8 {
                 for w in [0, 0x80] {
                     for vvvv_l in [0x78, 0x7c, 0x20] {
-                        each_modrm(&[&[0xc4, 0xe0 | map, w | vvvv_l | pp, opcode]]);
+                        each_form(&[&[0xc4, 0xe0 | map, w | vvvv_l | pp, opcode]]);
                     }
                 }
                 if map == 1 {
-                    each_modrm(&[&[0xc5, 0xf8 | pp, opcode]]);
+                    each_form(&[&[0xc5, 0xf8 | pp, opcode]]);
                 }
             }
         }
@@ -73,7 +87,7 @@ fn evex_maps() {
             for pp in 0..4u8 {
                 for w in [0, 0x80] {
                     for (vvvv, mask) in [(0x78, 0x48), (0x78, 0x09), (0x20, 0x28)] {
-                        each_modrm(&[&[0x62, 0xf0 | map, w | vvvv | 4 | pp, mask, opcode]]);
+                        each_form(&[&[0x62, 0xf0 | map, w | vvvv | 4 | pp, mask, opcode]]);
                     }
                 }
             }

@@ -78,7 +78,8 @@ fn one_byte(seen: Seen) -> Member {
         (0xc0 | 0xc1 | 0xd0..=0xd3, 2 | 3) => plain(Reads),
         (0xc0 | 0xc1 | 0xd0..=0xd3, 0 | 1) => plain(Mixed),
         (0xc0 | 0xc1, _) => {
-            let mask = if seen.rex_w { 63 } else { 31 };
+            // The narrower mask is right for all but the 64-bit form.
+            let mask = if seen.rex_w && seen.opcode == 0xc1 { 63 } else { 31 };
             plain(if seen.next & mask != 0 { Kills } else { Mixed })
         }
         (0xd0 | 0xd1, _) => plain(Kills),
@@ -170,14 +171,18 @@ fn m0f(seen: Seen) -> Member {
 
 /// Whether an instruction with a segment override really uses it (asked for GS only).
 pub(super) fn uses_segment(map: Map, opcode: u8, modrm: Option<u8>) -> bool {
-    let modrm_memory = modrm.is_some_and(|modrm| modrm < 0xc0);
+    let modrm = modrm.unwrap_or(0xff);
     match (map, opcode) {
         // lea; hints that access nothing.
         (Map::OneByte, 0x8d) | (Map::M0f, 0x0d | 0x18..=0x1f) => false,
         // outs, moffs, movs, cmps, lods, xlat: the address is not in ModRM.
         (Map::OneByte, 0x6e | 0x6f | 0xa0..=0xa7 | 0xac | 0xad | 0xd7) => true,
-        // maskmovq, maskmovdqu, monitor(x), clzero, umonitor; movdir64b reads its source there.
-        (Map::M0f, 0xf7 | 0x01 | 0xae) | (Map::Vex1, 0xf7) => true,
-        _ => modrm_memory,
+        // maskmovq, maskmovdqu.
+        (Map::M0f | Map::Vex1, 0xf7) => true,
+        // umonitor.
+        (Map::M0f, 0xae) => modrm < 0xc0 || modrm >> 3 & 7 == 6,
+        // monitor, monitorx, clzero; invlpg accesses nothing.
+        (Map::M0f, 0x01) => matches!(modrm, 0xc8 | 0xfa | 0xfc) || modrm < 0xc0 && modrm >> 3 & 7 != 7,
+        _ => modrm < 0xc0,
     }
 }

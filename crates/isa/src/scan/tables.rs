@@ -111,7 +111,7 @@ pub(super) static M0F: [Op; 256] = {
         (0x0f, 0x0f, m_imm8()), // 3DNow!
         (0x1c, 0x1c, group()), // cldemote among the hints 18-1F (prefetch, nop, endbr, rdssp)
         // mov to and from control and debug registers: their ModRM never names memory, so it is just one more byte.
-        (0x20, 0x23, plain().imm(Imm::Imm8)),
+        (0x20, 0x23, plain().imm(Imm::Imm8).reads()),
         (0x2e, 0x2f, m().kills()), // ucomis, comis
         (0x30, 0x30, plain()), (0x31, 0x31, bare(Class::Rdtsc)), (0x32, 0x33, plain()),
         (0x34, 0x35, bare(Class::Unsupported).reads()), // sysenter, sysexit

@@ -1,6 +1,6 @@
 //! The slow, obviously right reference for `isa::scan`: everything from a full decode.
 
-use iced_x86::{Code, CodeSize, Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory};
+use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory};
 use iced_x86::{Mnemonic, OpAccess, OpKind, Register, RflagsBits};
 use isa::scan::{Class, FlagUse, Scan, scan};
 
@@ -125,12 +125,15 @@ fn touches_gs(instruction: &Instruction) -> bool {
     let register = (0..instruction.op_count())
         .any(|op| instruction.op_kind(op) == OpKind::Register && instruction.op_register(op) == Register::GS);
     let mut factory = InstructionInfoFactory::new();
+    use Mnemonic as M;
+    let implicit = matches!(instruction.mnemonic(), M::Monitor | M::Monitorx | M::Umonitor | M::Clzero);
     let memory = factory
         .info(instruction)
         .used_memory()
         .iter()
         .any(|memory| memory.segment() == Register::GS && memory.access() != OpAccess::NoMemAccess);
-    register || memory
+    // iced does not list the segment of these.
+    register || memory || implicit && instruction.segment_prefix() == Register::GS
 }
 
 /// XOP is left out on purpose, and near branches with a 66 prefix are not the same on all processors.
