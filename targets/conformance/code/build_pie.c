@@ -1,0 +1,4 @@
+//@ build: c
+//@ cflags: -O2 -pie -fPIE
+// One program in several builds: calls, recursion, function pointers, qsort with a comparator that writes PM.
+#include "built.h"
