@@ -1,0 +1,342 @@
+//! What all models share: the dirty lines, their pending stores, and what each thread still waits for.
+//!
+//! A [`Model`](crate::model::Model) works on a [`Domain`] through four verbs: it lets a flush or a non-temporal
+//! store *ask* for the stores before it, lets a fence *complete* what its thread asked for, and *guarantees* a
+//! line or a range directly. A line leaves the table when nothing on it is pending.
+
+use rustc_hash::FxHashMap;
+use trace::event::{EventId, LineNo, PoolId, ThreadId};
+
+use crate::effect::{FenceEffect, SettledStore};
+use crate::line::LineId;
+use crate::pending::{Line, Mark};
+pub use crate::pending::{PendingStore, Route, Seq};
+
+/// How much the tracker remembers of each pending store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Detail {
+    /// Per line, the stores whose bytes are still the newest (and those that separate flushes asked for). Counts
+    /// stay exact. Memory is bounded by the dirty lines however often they are overwritten: for `lint`.
+    LastWriters,
+    /// Every pending store, without its bytes.
+    Stores,
+    /// Every pending store with its bytes: for crash images.
+    Bytes,
+}
+
+/// Index of a dirty line in the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(u32);
+
+#[derive(Debug, Default)]
+struct Thread {
+    /// Lines on which this thread has a mark; may name a slot twice or in vain after others settled it.
+    asked: Vec<Slot>,
+    /// Thin `asked` when it is this long.
+    thin_at: usize,
+    /// Flushes executed since the last fence, the useless ones included.
+    flushes: u64,
+    /// Stores past the cache since the last fence.
+    streamed: u64,
+}
+
+/// The dirty lines and what threads wait for.
+#[derive(Debug)]
+pub struct Domain {
+    detail: Detail,
+    table: FxHashMap<LineId, Slot>,
+    lines: Vec<Line>,
+    free: Vec<Slot>,
+    /// The line used last: runs of stores to one line skip the table.
+    last: Option<(LineId, Slot)>,
+    threads: FxHashMap<ThreadId, Thread>,
+    /// Per pool, the highest line that was ever dirty: growing a file need not look for lines past its end.
+    highest: FxHashMap<PoolId, LineNo>,
+    pub(crate) guaranteed: Vec<SettledStore>,
+    pub(crate) discarded: Vec<SettledStore>,
+    pub(crate) settled_bytes: Vec<u8>,
+}
+
+/// A store about to be appended to a line.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NewStore<'a> {
+    pub event: EventId,
+    pub thread: ThreadId,
+    pub route: Route,
+    pub start: u8,
+    pub bytes: &'a [u8],
+}
+
+impl Domain {
+    pub(crate) fn new(detail: Detail) -> Self {
+        Domain {
+            detail,
+            table: FxHashMap::default(),
+            lines: Vec::new(),
+            free: Vec::new(),
+            last: None,
+            threads: FxHashMap::default(),
+            highest: FxHashMap::default(),
+            guaranteed: Vec::new(),
+            discarded: Vec::new(),
+            settled_bytes: Vec::new(),
+        }
+    }
+
+    pub fn detail(&self) -> Detail {
+        self.detail
+    }
+
+    /// How many lines have a store that is not guaranteed.
+    pub fn dirty_line_count(&self) -> usize {
+        self.table.len()
+    }
+
+    /// The slot of a dirty line; none if nothing on it is pending.
+    pub fn find(&self, line: LineId) -> Option<Slot> {
+        match self.last {
+            Some((last, slot)) if last == line => Some(slot),
+            _ => self.table.get(&line).copied(),
+        }
+    }
+
+    /// The place after the newest store of the line.
+    pub fn newest(&self, slot: Slot) -> Seq {
+        self.line(slot).next
+    }
+
+    /// The place after the newest store of the line that lies in the cache: what a flush writes back.
+    pub fn newest_cached(&self, slot: Slot) -> Seq {
+        self.line(slot).cached
+    }
+
+    /// The place of the oldest store of the line that is not guaranteed.
+    pub fn oldest_pending(&self, slot: Slot) -> Seq {
+        self.line(slot).guaranteed
+    }
+
+    /// What this thread's flushes since its last fence have asked for on this line.
+    pub fn flushed_by(&self, slot: Slot, thread: ThreadId) -> Seq {
+        let line = self.line(slot);
+        line.mark_of(thread).map_or(line.guaranteed, |mark| mark.flushed.max(line.guaranteed))
+    }
+
+    /// What flushes of all threads, not yet fenced, have asked for on this line.
+    pub fn flushed_by_any(&self, slot: Slot) -> Seq {
+        self.line(slot).flushed_by_any()
+    }
+
+    /// A flush of the thread asks for the stores of the line before `upto`.
+    pub fn ask_by_flush(&mut self, thread: ThreadId, slot: Slot, upto: Seq) {
+        let mark = self.mark(thread, slot);
+        mark.flushed = mark.flushed.max(upto);
+    }
+
+    /// A non-temporal store of the thread asks for itself and, by line order, for the stores before it.
+    pub fn ask_by_streaming(&mut self, thread: ThreadId, slot: Slot, upto: Seq) {
+        let mark = self.mark(thread, slot);
+        mark.streamed = mark.streamed.max(upto);
+        self.threads.entry(thread).or_default().streamed += 1;
+    }
+
+    /// A fence of the thread: everything that it asked for is guaranteed.
+    pub fn complete(&mut self, thread: ThreadId) -> FenceEffect {
+        let Some(state) = self.threads.get_mut(&thread) else {
+            return FenceEffect { counts: true, ..FenceEffect::default() };
+        };
+        let mut effect = FenceEffect {
+            counts: true,
+            flushes: std::mem::take(&mut state.flushes),
+            streamed: std::mem::take(&mut state.streamed),
+            ..FenceEffect::default()
+        };
+        let mut asked = std::mem::take(&mut state.asked);
+        for slot in asked.drain(..) {
+            let line = &mut self.lines[slot.0 as usize];
+            let Some(at) = line.marks.iter().position(|mark| mark.thread == thread) else { continue };
+            let mark = line.marks.swap_remove(at);
+            effect.lines_asked += 1;
+            let settled = self.guarantee(slot, mark.flushed.max(mark.streamed));
+            effect.stores += settled;
+            effect.lines_settled += u64::from(settled > 0);
+        }
+        // Hand the emptied vector back, for its room.
+        if let Some(state) = self.threads.get_mut(&thread) {
+            state.asked = asked;
+        }
+        effect
+    }
+
+    /// The stores of the line before `upto` are guaranteed; says how many newly are.
+    pub fn guarantee(&mut self, slot: Slot, upto: Seq) -> u64 {
+        let keep_bytes = self.detail == Detail::Bytes;
+        let line = &mut self.lines[slot.0 as usize];
+        if upto <= line.guaranteed {
+            return 0;
+        }
+        let settled = upto.0 - line.guaranteed.0;
+        let (into, bytes) = (&mut self.guaranteed, &mut self.settled_bytes);
+        line.settle(upto, |store, line| push_settled(into, bytes, line, store, keep_bytes));
+        if line.guaranteed == line.next {
+            self.release(slot);
+        }
+        settled
+    }
+
+    /// Everything pending on these lines of the pool is guaranteed; says how many lines and stores newly are.
+    pub fn guarantee_lines(&mut self, pool: PoolId, lines: std::ops::Range<LineNo>) -> (u64, u64) {
+        let mut stores = 0;
+        let slots = self.dirty_in(pool, lines);
+        for &slot in &slots {
+            stores += self.guarantee(slot, self.newest(slot));
+        }
+        (slots.len() as u64, stores)
+    }
+
+    pub(crate) fn line(&self, slot: Slot) -> &Line {
+        &self.lines[slot.0 as usize]
+    }
+
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+        self.table.values().map(|&slot| self.line(slot))
+    }
+
+    /// Lines on which the thread has asked for stores that are still pending.
+    pub(crate) fn asked_by(&self, thread: ThreadId) -> Vec<(Slot, Mark)> {
+        let mut found: Vec<(Slot, Mark)> = Vec::new();
+        if let Some(state) = self.threads.get(&thread) {
+            let mut slots = state.asked.clone();
+            slots.sort_unstable();
+            slots.dedup();
+            for slot in slots {
+                let line = self.line(slot);
+                let live = line.mark_of(thread).filter(|mark| mark.flushed.max(mark.streamed) > line.guaranteed);
+                found.extend(live.map(|mark| (slot, *mark)));
+            }
+        }
+        found.sort_unstable_by_key(|(slot, _)| self.line(*slot).id);
+        found
+    }
+
+    pub(crate) fn count_flush(&mut self, thread: ThreadId) {
+        self.threads.entry(thread).or_default().flushes += 1;
+    }
+
+    /// The thread is gone: nobody will complete what it asked for.
+    pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
+        if let Some(state) = self.threads.remove(&thread) {
+            for slot in state.asked {
+                self.lines[slot.0 as usize].marks.retain(|mark| mark.thread != thread);
+            }
+        }
+    }
+
+    pub(crate) fn find_or_insert(&mut self, id: LineId) -> Slot {
+        if let Some(slot) = self.find(id) {
+            self.last = Some((id, slot));
+            return slot;
+        }
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.lines[slot.0 as usize].reuse(id);
+                slot
+            }
+            None => {
+                let slot = Slot(u32::try_from(self.lines.len()).expect("fewer than 2³² lines are dirty at once"));
+                self.lines.push(Line::new(id));
+                slot
+            }
+        };
+        self.table.insert(id, slot);
+        self.last = Some((id, slot));
+        let highest = self.highest.entry(id.pool).or_insert(id.line);
+        *highest = id.line.max(*highest);
+        slot
+    }
+
+    pub(crate) fn append(&mut self, slot: Slot, new: NewStore<'_>) {
+        let store = PendingStore {
+            event: new.event,
+            thread: new.thread,
+            route: new.route,
+            start: new.start,
+            len: new.bytes.len() as u8,
+            at: 0,
+            seq: Seq(0),
+        };
+        self.lines[slot.0 as usize].append(self.detail, store, new.bytes);
+    }
+
+    /// The dirty lines of a range, ascending.
+    pub(crate) fn dirty_in(&self, pool: PoolId, lines: std::ops::Range<LineNo>) -> Vec<Slot> {
+        let end = match self.highest.get(&pool) {
+            Some(highest) => lines.end.0.min(highest.0 + 1),
+            None => return Vec::new(),
+        };
+        let span = end.saturating_sub(lines.start.0);
+        if span <= self.table.len() as u64 {
+            (lines.start.0..end).filter_map(|line| self.find(LineId { pool, line: LineNo(line) })).collect()
+        } else {
+            let inside = |id: &LineId| id.pool == pool && (lines.start.0..end).contains(&id.line.0);
+            let mut found: Vec<_> = self.table.iter().filter(|(id, _)| inside(id)).collect();
+            found.sort_unstable_by_key(|(id, _)| **id);
+            found.into_iter().map(|(_, slot)| *slot).collect()
+        }
+    }
+
+    /// The line's pending stores are gone: something else has replaced its content for certain.
+    pub(crate) fn discard(&mut self, slot: Slot) {
+        let keep_bytes = self.detail == Detail::Bytes;
+        let line = &mut self.lines[slot.0 as usize];
+        let (into, bytes) = (&mut self.discarded, &mut self.settled_bytes);
+        line.settle(line.next, |store, line| push_settled(into, bytes, line, store, keep_bytes));
+        self.release(slot);
+    }
+
+    fn release(&mut self, slot: Slot) {
+        let line = &mut self.lines[slot.0 as usize];
+        line.clear();
+        let id = line.id;
+        self.table.remove(&id);
+        self.free.push(slot);
+        if self.last.is_some_and(|(last, _)| last == id) {
+            self.last = None;
+        }
+    }
+
+    fn mark(&mut self, thread: ThreadId, slot: Slot) -> &mut Mark {
+        let line = &mut self.lines[slot.0 as usize];
+        if let Some(at) = line.marks.iter().position(|mark| mark.thread == thread) {
+            return &mut self.lines[slot.0 as usize].marks[at];
+        }
+        let floor = line.guaranteed;
+        line.marks.push(Mark { thread, flushed: floor, streamed: floor });
+        let state = self.threads.entry(thread).or_default();
+        if state.asked.len() >= state.thin_at.max(64) {
+            // A thread that never fences would else grow this list with every line that others settle.
+            let lines = &self.lines;
+            state.asked.retain(|slot| lines[slot.0 as usize].mark_of(thread).is_some());
+            state.asked.sort_unstable();
+            state.asked.dedup();
+            state.thin_at = state.asked.len() * 2;
+        }
+        state.asked.push(slot);
+        let marks = &mut self.lines[slot.0 as usize].marks;
+        let newest = marks.len() - 1;
+        &mut marks[newest]
+    }
+}
+
+fn push_settled(
+    into: &mut Vec<SettledStore>,
+    bytes: &mut Vec<u8>,
+    line: &Line,
+    store: &PendingStore,
+    keep_bytes: bool,
+) {
+    let at = bytes.len();
+    if keep_bytes {
+        bytes.extend_from_slice(line.bytes_of(store));
+    }
+    into.push(SettledStore { line: line.id, store: *store, at });
+}

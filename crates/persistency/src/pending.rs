@@ -1,0 +1,227 @@
+//! One dirty line: the stores that are not yet guaranteed, and which threads have asked for them.
+
+use trace::event::{EventId, ThreadId};
+
+use crate::domain::Detail;
+use crate::line::{ByteMask, GranuleMask, LineId};
+
+/// Place of a store among the stores of its line. Never reused within a slot, not even by the next line that
+/// lives there, so that a mark which outlived its line settles nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Seq(pub(crate) u64);
+
+/// How a store came to its line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Route {
+    /// Through the cache.
+    Cached,
+    /// The store of a locked instruction: through the cache.
+    Rmw,
+    /// Past the cache.
+    NonTemporal,
+    /// `movdir64b`: past the cache, never torn.
+    Direct64,
+    /// The kernel wrote into the mapping (`read` into PM).
+    Kernel,
+    /// A write to the pool's file.
+    File,
+    /// The border of a range that the file system zeroed.
+    Zeroed,
+}
+
+impl Route {
+    /// Waits in the thread's write-combining buffers, not in the cache: no flush reaches it.
+    pub fn bypasses_cache(self) -> bool {
+        matches!(self, Route::NonTemporal | Route::Direct64)
+    }
+}
+
+/// A store, or one line's part of a longer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PendingStore {
+    pub event: EventId,
+    pub thread: ThreadId,
+    pub route: Route,
+    /// The first byte inside the line.
+    pub start: u8,
+    pub len: u8,
+    /// Where the bytes lie in the line's (or the step's) byte buffer, counted modulo 2³².
+    pub(crate) at: u32,
+    pub(crate) seq: Seq,
+}
+
+impl PendingStore {
+    /// The bytes of the line that it wrote.
+    pub fn mask(&self) -> ByteMask {
+        ByteMask::range(self.start, self.len)
+    }
+
+    /// The granules at which it can tear; none for a store that reaches PM whole.
+    pub fn tears_at(&self) -> GranuleMask {
+        let granules = self.mask().granules();
+        if self.route == Route::Direct64 || granules.count() < 2 { GranuleMask::EMPTY } else { granules }
+    }
+}
+
+/// What a thread has asked of a line since its last fence: every store before these places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Mark {
+    pub thread: ThreadId,
+    /// By `clwb` or `clflushopt`.
+    pub flushed: Seq,
+    /// By its own non-temporal stores.
+    pub streamed: Seq,
+}
+
+/// In [`Detail::LastWriters`] a line's list is thinned out when it has grown to this many stores.
+const THIN_AT: usize = 32;
+/// A freed slot keeps at most this much room for its next line.
+const KEEP_STORES: usize = 64;
+const KEEP_BYTES: usize = 1024;
+
+#[derive(Debug)]
+pub(crate) struct Line {
+    pub id: LineId,
+    /// The first store that is not guaranteed.
+    pub guaranteed: Seq,
+    /// The place of the next store.
+    pub next: Seq,
+    /// Just after the newest store that went through the cache: what a flush reaches.
+    pub cached: Seq,
+    /// The bytes that a store not yet guaranteed has written.
+    pub dirty: ByteMask,
+    pub marks: Vec<Mark>,
+    stores: Vec<PendingStore>,
+    /// Stores before this one are settled; they are removed in batches.
+    head: usize,
+    bytes: Vec<u8>,
+    bytes_base: u32,
+    thin_at: usize,
+}
+
+impl Line {
+    pub fn new(id: LineId) -> Self {
+        Line {
+            id,
+            guaranteed: Seq(0),
+            next: Seq(0),
+            cached: Seq(0),
+            dirty: ByteMask::EMPTY,
+            marks: Vec::new(),
+            stores: Vec::new(),
+            head: 0,
+            bytes: Vec::new(),
+            bytes_base: 0,
+            thin_at: THIN_AT,
+        }
+    }
+
+    /// Takes the slot over for another line; places go on counting.
+    pub fn reuse(&mut self, id: LineId) {
+        self.id = id;
+        self.cached = self.guaranteed;
+    }
+
+    /// Nothing is pending any more.
+    pub fn clear(&mut self) {
+        self.guaranteed = self.next;
+        self.dirty = ByteMask::EMPTY;
+        self.marks.clear();
+        self.stores.clear();
+        self.stores.shrink_to(KEEP_STORES);
+        self.head = 0;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEEP_BYTES);
+        self.bytes_base = 0;
+        self.thin_at = THIN_AT;
+    }
+
+    /// How many stores are not guaranteed; exact even where [`Detail::LastWriters`] has forgotten some.
+    pub fn pending(&self) -> u64 {
+        self.next.0 - self.guaranteed.0
+    }
+
+    /// The stores not guaranteed, oldest first.
+    pub fn stores(&self) -> &[PendingStore] {
+        &self.stores[self.head..]
+    }
+
+    pub fn bytes_of(&self, store: &PendingStore) -> &[u8] {
+        let at = store.at.wrapping_sub(self.bytes_base) as usize;
+        &self.bytes[at..at + store.len as usize]
+    }
+
+    pub fn mark_of(&self, thread: ThreadId) -> Option<&Mark> {
+        self.marks.iter().find(|mark| mark.thread == thread)
+    }
+
+    /// Everything before this place has been flushed (not just streamed) by some thread.
+    pub fn flushed_by_any(&self) -> Seq {
+        self.marks.iter().map(|mark| mark.flushed).max().unwrap_or(self.guaranteed).max(self.guaranteed)
+    }
+
+    pub fn append(&mut self, detail: Detail, mut store: PendingStore, bytes: &[u8]) {
+        store.seq = self.next;
+        store.at = self.bytes_base.wrapping_add(self.bytes.len() as u32);
+        if detail == Detail::Bytes {
+            self.bytes.extend_from_slice(bytes);
+        } else if detail == Detail::LastWriters && self.stores.len() >= self.thin_at {
+            self.thin();
+        }
+        self.next.0 += 1;
+        if !store.route.bypasses_cache() {
+            self.cached = self.next;
+        }
+        self.dirty = self.dirty.or(store.mask());
+        self.stores.push(store);
+    }
+
+    /// Settles the stores before `upto`, handing each to `sink`.
+    pub fn settle(&mut self, upto: Seq, mut sink: impl FnMut(&PendingStore, &Line)) {
+        debug_assert!(upto > self.guaranteed && upto <= self.next);
+        let mut head = self.head;
+        while head < self.stores.len() && self.stores[head].seq < upto {
+            sink(&self.stores[head], self);
+            head += 1;
+        }
+        self.head = head;
+        self.guaranteed = upto;
+        if upto == self.next {
+            return; // The caller clears the line.
+        }
+        self.dirty = self.stores().iter().fold(ByteMask::EMPTY, |mask, store| mask.or(store.mask()));
+        if self.head * 2 > self.stores.len() {
+            self.stores.drain(..self.head);
+            self.head = 0;
+            if let (Some(first), false) = (self.stores.first(), self.bytes.is_empty()) {
+                let at = first.at;
+                self.bytes.drain(..at.wrapping_sub(self.bytes_base) as usize);
+                self.bytes_base = at;
+            }
+        }
+    }
+
+    /// Forgets stores whose every byte was stored again before anybody flushed or fenced in between: at most 64
+    /// stores per stretch between two marks remain.
+    fn thin(&mut self) {
+        self.stores.drain(..self.head);
+        self.head = 0;
+        let mut borders: Vec<Seq> = self.marks.iter().flat_map(|mark| [mark.flushed, mark.streamed]).collect();
+        borders.sort_unstable();
+        let mut later = ByteMask::EMPTY;
+        let mut kept = Vec::with_capacity(self.stores.len());
+        for store in self.stores.iter().rev() {
+            while borders.last().is_some_and(|&border| border > store.seq) {
+                borders.pop();
+                later = ByteMask::EMPTY;
+            }
+            if !store.mask().without(later).is_empty() {
+                kept.push(*store);
+            }
+            later = later.or(store.mask());
+        }
+        kept.reverse();
+        self.stores = kept;
+        self.thin_at = THIN_AT.max(self.stores.len() * 2);
+    }
+}

@@ -1,0 +1,237 @@
+//! A crash point: the dirty lines at one place of the trace, and what a power failure there could leave on each.
+
+use std::collections::BTreeMap;
+
+use num_bigint::BigUint;
+use trace::event::ThreadId;
+
+use crate::domain::{Detail, PendingStore};
+use crate::line::{GranuleMask, LINE_BYTES, LineId};
+use crate::pending::{Line, Mark};
+use crate::states::{Base, CrashState, States};
+
+/// How much of a line's pending stores is in PM.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Content {
+    /// So many of the oldest, whole.
+    pub kept: u32,
+    /// These granules of the one after them; empty unless it is torn.
+    pub torn: GranuleMask,
+}
+
+impl Content {
+    pub fn whole(kept: u32) -> Self {
+        Content { kept, torn: GranuleMask::EMPTY }
+    }
+}
+
+/// Whether stores that are wider than a granule can be cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Tearing {
+    Whole,
+    Granules,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PointError {
+    #[error("the tracker keeps {have:?} of pending stores, but this needs {need:?}; make it with Detail::{need:?}")]
+    TooLittleDetail { have: Detail, need: Detail },
+    #[error("{line:?} has {pending} pending stores here: it cannot have {content:?} in PM")]
+    Impossible { line: LineId, pending: u64, content: Content },
+}
+
+/// A line with pending stores.
+#[derive(Clone, Copy, Debug)]
+pub struct LineView<'t> {
+    line: &'t Line,
+    detail: Detail,
+}
+
+impl<'t> LineView<'t> {
+    pub(crate) fn new(line: &'t Line, detail: Detail) -> Self {
+        LineView { line, detail }
+    }
+
+    pub fn id(&self) -> LineId {
+        self.line.id
+    }
+
+    /// How many stores are not guaranteed; exact at every [`Detail`].
+    pub fn pending(&self) -> u64 {
+        self.line.pending()
+    }
+
+    /// The stores that are not guaranteed, oldest first; some prefix of them is in PM. With
+    /// [`Detail::LastWriters`] those are missing whose bytes have all been stored again.
+    pub fn stores(&self) -> &'t [PendingStore] {
+        self.line.stores()
+    }
+
+    /// The stores that no flush has asked for, and that did not ask for themselves.
+    pub fn unasked(&self) -> impl Iterator<Item = &'t PendingStore> + use<'t> {
+        let asked = self.line.marks.iter().map(|mark| mark.flushed.max(mark.streamed)).max();
+        let asked = asked.unwrap_or(self.line.guaranteed);
+        self.line.stores().iter().filter(move |store| store.seq >= asked)
+    }
+
+    /// The threads that have asked for stores of this line and not fenced since.
+    pub fn asking_threads(&self) -> impl Iterator<Item = ThreadId> + use<'t> {
+        let guaranteed = self.line.guaranteed;
+        let live = self.line.marks.iter().filter(move |mark| mark.flushed.max(mark.streamed) > guaranteed);
+        live.map(|mark| mark.thread)
+    }
+
+    /// The bytes of one of [`stores`](Self::stores).
+    pub fn bytes(&self, store: &PendingStore) -> Result<&'t [u8], PointError> {
+        self.needs(Detail::Bytes)?;
+        Ok(self.line.bytes_of(store))
+    }
+
+    /// Everything that can be in PM of this line, from nothing to all.
+    pub fn contents(&self, tearing: Tearing) -> Result<impl Iterator<Item = Content> + use<'t>, PointError> {
+        self.needs(Detail::Stores)?;
+        let stores = self.line.stores();
+        Ok((0..=stores.len()).flat_map(move |kept| {
+            let next = stores.get(kept).filter(|_| tearing == Tearing::Granules);
+            let cut = next.map_or(GranuleMask::EMPTY, PendingStore::tears_at);
+            let torn = std::iter::once(GranuleMask::EMPTY).chain(cut.proper_subsets());
+            torn.map(move |torn| Content { kept: kept as u32, torn })
+        }))
+    }
+
+    /// How many [`contents`](Self::contents) there are.
+    pub fn content_count(&self, tearing: Tearing) -> Result<u64, PointError> {
+        if tearing == Tearing::Whole {
+            return Ok(self.pending() + 1);
+        }
+        self.needs(Detail::Stores)?;
+        let tears = |store: &PendingStore| (1u64 << store.tears_at().count()).saturating_sub(2);
+        Ok(self.pending() + 1 + self.stores().iter().map(tears).sum::<u64>())
+    }
+
+    /// Puts the stores of `content` onto `bytes`, which hold what is guaranteed of this line.
+    pub fn overlay(&self, content: Content, bytes: &mut [u8; LINE_BYTES]) -> Result<(), PointError> {
+        self.needs(Detail::Bytes)?;
+        self.check(content)?;
+        let (whole, rest) = self.stores().split_at(content.kept as usize);
+        for store in whole {
+            let at = store.start as usize;
+            bytes[at..at + store.len as usize].copy_from_slice(self.line.bytes_of(store));
+        }
+        if let (Some(store), false) = (rest.first(), content.torn.is_empty()) {
+            let cut = content.torn.bytes().and(store.mask());
+            for (i, &byte) in self.line.bytes_of(store).iter().enumerate() {
+                let at = store.start as usize + i;
+                if cut.0 >> at & 1 == 1 {
+                    bytes[at] = byte;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Can this be in PM of the line?
+    pub fn check(&self, content: Content) -> Result<(), PointError> {
+        let pending = self.pending();
+        let impossible = Err(PointError::Impossible { line: self.id(), pending, content });
+        if u64::from(content.kept) > pending {
+            return impossible;
+        }
+        if content.torn.is_empty() {
+            return Ok(());
+        }
+        self.needs(Detail::Stores)?;
+        let cut = self.stores().get(content.kept as usize).map_or(GranuleMask::EMPTY, PendingStore::tears_at);
+        let proper = content.torn.0 & !cut.0 == 0 && content.torn != cut;
+        if proper { Ok(()) } else { impossible }
+    }
+
+    fn needs(&self, need: Detail) -> Result<(), PointError> {
+        let enough = self.detail == need || self.detail == Detail::Bytes;
+        if enough { Ok(()) } else { Err(PointError::TooLittleDetail { have: self.detail, need }) }
+    }
+}
+
+/// A line of which a thread has asked for stores that no fence has completed.
+#[derive(Clone, Copy, Debug)]
+pub struct AskedLine<'t> {
+    pub line: LineView<'t>,
+    mark: Mark,
+}
+
+impl<'t> AskedLine<'t> {
+    pub(crate) fn new(line: LineView<'t>, mark: Mark) -> Self {
+        AskedLine { line, mark }
+    }
+
+    /// The pending stores that the thread's flushes asked for.
+    pub fn flushed(&self) -> impl Iterator<Item = &'t PendingStore> + use<'t> {
+        let upto = self.mark.flushed;
+        self.line.line.stores().iter().take_while(move |store| store.seq < upto)
+    }
+
+    /// The thread's own pending non-temporal stores.
+    pub fn streamed(&self) -> impl Iterator<Item = &'t PendingStore> + use<'t> {
+        let mark = self.mark;
+        let before = self.line.line.stores().iter().take_while(move |store| store.seq < mark.streamed);
+        before.filter(move |store| store.thread == mark.thread && store.route.bypasses_cache())
+    }
+}
+
+/// What a power failure at one place of the trace could leave: any [`Content`] of each of these lines.
+#[derive(Clone, Debug)]
+pub struct CrashPoint<'t> {
+    lines: Vec<LineView<'t>>,
+}
+
+impl<'t> CrashPoint<'t> {
+    pub(crate) fn new(mut lines: Vec<LineView<'t>>) -> Self {
+        lines.sort_unstable_by_key(LineView::id);
+        CrashPoint { lines }
+    }
+
+    /// The dirty lines, ascending. All other lines have what is guaranteed.
+    pub fn lines(&self) -> &[LineView<'t>] {
+        &self.lines
+    }
+
+    pub fn line(&self, id: LineId) -> Option<&LineView<'t>> {
+        self.lines.binary_search_by_key(&id, LineView::id).ok().map(|at| &self.lines[at])
+    }
+
+    /// How many crash states there are, with every store whole: exact at every [`Detail`].
+    pub fn state_count(&self) -> BigUint {
+        product(self.lines.iter().map(|line| line.pending() + 1))
+    }
+
+    /// How many crash states there are when wide stores can tear.
+    pub fn torn_state_count(&self) -> Result<BigUint, PointError> {
+        let counts: Result<Vec<u64>, PointError> =
+            self.lines.iter().map(|line| line.content_count(Tearing::Granules)).collect();
+        Ok(product(counts?.into_iter()))
+    }
+
+    /// All crash states with every store whole, those nearest to `base` first: by the number of stores
+    /// that they have more (or fewer), then by line.
+    pub fn states(&self, base: Base) -> States {
+        States::new(base, self.lines.iter().map(|line| (line.id(), line.pending())).collect())
+    }
+
+    /// Is this one of the states of this point?
+    pub fn check(&self, state: &CrashState) -> Result<(), PointError> {
+        state.lines.iter().try_for_each(|&(id, content)| match self.line(id) {
+            Some(line) => line.check(content),
+            None if content == Content::default() => Ok(()),
+            None => Err(PointError::Impossible { line: id, pending: 0, content }),
+        })
+    }
+}
+
+/// Equal factors are multiplied as one power: points with many lines have few different counts.
+fn product(factors: impl Iterator<Item = u64>) -> BigUint {
+    let mut times: BTreeMap<u64, u32> = BTreeMap::new();
+    for factor in factors {
+        *times.entry(factor).or_default() += 1;
+    }
+    times.into_iter().map(|(factor, times)| BigUint::from(factor).pow(times)).product()
+}
