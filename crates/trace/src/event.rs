@@ -123,35 +123,94 @@ pub enum ExitStatus {
 /// What happened. Byte slices borrow from the reader's current block.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EventKind<'a> {
-    Store { place: Place, kind: StoreKind, bytes: &'a [u8] },
-    Rmw { place: Place, old: &'a [u8], new: &'a [u8] },
-    Flush { kind: FlushKind, target: FlushTarget },
-    Fence { kind: FenceKind },
+    Store {
+        place: Place,
+        kind: StoreKind,
+        bytes: &'a [u8],
+    },
+    Rmw {
+        place: Place,
+        old: &'a [u8],
+        new: &'a [u8],
+    },
+    Flush {
+        kind: FlushKind,
+        target: FlushTarget,
+    },
+    Fence {
+        kind: FenceKind,
+    },
     /// Only with loads switched on.
-    Load { place: Place, len: u32 },
+    Load {
+        place: Place,
+        len: u32,
+    },
     /// `len` bytes of the pool from `place` are now visible to the thread's process. `address` is where.
-    Map { place: Place, len: u64, address: u64 },
-    Unmap { place: Place, len: u64, address: u64 },
+    Map {
+        place: Place,
+        len: u64,
+        address: u64,
+    },
+    Unmap {
+        place: Place,
+        len: u64,
+        address: u64,
+    },
     /// `msync(MS_SYNC)`.
-    Msync { place: Place, len: u64 },
-    Fsync { pool: PoolId, data_only: bool },
-    KernelWrite { place: Place, bytes: &'a [u8] },
-    FileWrite { place: Place, bytes: &'a [u8] },
+    Msync {
+        place: Place,
+        len: u64,
+    },
+    Fsync {
+        pool: PoolId,
+        data_only: bool,
+    },
+    KernelWrite {
+        place: Place,
+        bytes: &'a [u8],
+    },
+    FileWrite {
+        place: Place,
+        bytes: &'a [u8],
+    },
     /// The bytes of this range became zero (`fallocate` with punch-hole or zero-range).
-    FileZero { place: Place, len: u64 },
+    FileZero {
+        place: Place,
+        len: u64,
+    },
     /// The pool's file has this length now (`ftruncate`, `fallocate`, a write past its end).
-    Resize { pool: PoolId, len: u64 },
+    Resize {
+        pool: PoolId,
+        len: u64,
+    },
     ThreadStart,
     ThreadEnd,
     /// The first event of a process; `parent` is none for the first one.
-    ProcessStart { process: ProcessId, parent: Option<ProcessId> },
-    ProcessExit { status: ExitStatus },
-    Exec { path: &'a str },
-    OperationBegin { index: u64 },
-    OperationEnd { index: u64 },
+    ProcessStart {
+        process: ProcessId,
+        parent: Option<ProcessId>,
+    },
+    ProcessExit {
+        status: ExitStatus,
+    },
+    Exec {
+        path: &'a str,
+    },
+    OperationBegin {
+        index: u64,
+    },
+    OperationEnd {
+        index: u64,
+    },
     /// Entry of a watched function with its first six integer arguments.
-    Call { watch: WatchId, args: [u64; 6] },
-    Return { watch: WatchId, value: u64 },
+    Call {
+        watch: WatchId,
+        args: [u64; 6],
+    },
+    Return {
+        watch: WatchId,
+        value: u64,
+    },
 }
 
 /// One event as a reader yields it and a writer takes it.

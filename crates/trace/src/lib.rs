@@ -1,4 +1,29 @@
 //! The trace file: what a recording consists of, how it is written, read, indexed and symbolised.
 //! The only place that knows the file format; knows nothing of how a trace was recorded.
+//!
+//! [`TraceWriter`] and [`TraceReader`] are the two ends; [`stat`], [`verify`] and [`dump`] answer the questions
+//! that need no analysis. The layout of the file is described in [`format`](mod@format).
 
+mod block;
+mod bytes;
+mod content;
+mod cursor;
+mod definitions;
+mod error;
 pub mod event;
+mod format;
+mod pages;
+mod reader;
+mod scan;
+mod shape;
+mod sink;
+mod tables;
+mod writer;
+
+pub use content::PoolContent;
+pub use cursor::Events;
+pub use error::{ReadError, WriteError};
+pub use event::*;
+pub use reader::{Ending, TraceReader};
+pub use tables::{CodeModule, ContextNode, Meta, ModuleKind, Note, Outcome, Pool, PoolInfo, Severity, Summary, Tables};
+pub use writer::TraceWriter;

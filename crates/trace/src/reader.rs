@@ -1,0 +1,219 @@
+//! Reading a trace: its tables and index are loaded when it is opened, its events block by block.
+
+use std::ops::Range;
+use std::path::Path;
+
+use crate::block::directory::Directory;
+use crate::bytes::Input;
+use crate::cursor::{Events, Only};
+use crate::definitions;
+use crate::error::{Malformed, ReadError};
+use crate::event::{ContextId, EventId, PoolId, ThreadId};
+use crate::format::{FILE_HEADER, Tag};
+use crate::pages::{self, FinalPages, PAGE};
+use crate::scan::{Chunk, ChunkFile};
+use crate::shape::Shape;
+use crate::tables::{ContextNode, Outcome, Pool, Tables};
+
+/// How the file ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// With everything that belongs to a trace.
+    Complete(Outcome),
+    /// In the middle: the recording, or the copying of the file, was cut off.
+    Cut { at: u64 },
+    /// With bytes that make no sense; events before them can be read.
+    Damaged { at: u64, what: &'static str },
+}
+
+/// A block of events and its place in the total order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockAt {
+    pub chunk: Chunk,
+    pub first: u64,
+    pub events: u32,
+}
+
+/// A trace that was opened.
+#[derive(Debug)]
+pub struct TraceReader {
+    pub(crate) file: ChunkFile,
+    tables: Tables,
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) blocks: Vec<BlockAt>,
+    pages: Vec<(PoolId, Chunk)>,
+    finals: Vec<(PoolId, Chunk)>,
+    events: u64,
+    ending: Ending,
+}
+
+impl TraceReader {
+    /// Opens a trace and loads all that its events refer to. A trace that ends early opens as well: see
+    /// [`TraceReader::ending`].
+    pub fn open(path: &Path) -> Result<TraceReader, ReadError> {
+        let file = ChunkFile::open(path)?;
+        let mut reader = TraceReader {
+            file,
+            tables: Tables { contexts: vec![ContextNode::default()], ..Tables::default() },
+            shapes: Vec::new(),
+            blocks: Vec::new(),
+            pages: Vec::new(),
+            finals: Vec::new(),
+            events: 0,
+            ending: Ending::Cut { at: 0 },
+        };
+        reader.ending = match reader.scan() {
+            Ok(ending) => ending,
+            Err(ReadError::Corrupt { offset, what, .. }) => Ending::Damaged { at: offset, what },
+            Err(error) => return Err(error),
+        };
+        Ok(reader)
+    }
+
+    fn scan(&mut self) -> Result<Ending, ReadError> {
+        let mut offset = FILE_HEADER as u64;
+        while let Some(chunk) = self.file.chunk_at(offset)? {
+            let head = self.file.head(&chunk)?;
+            offset += chunk.header.file_len();
+            let outcome = self.take(chunk, &head).map_err(|what| self.file.corrupt(chunk.offset, what))?;
+            if let Some(outcome) = outcome {
+                if offset != self.file.len() {
+                    return Err(self.file.corrupt(offset, Malformed("bytes after the end of the trace")));
+                }
+                return Ok(Ending::Complete(outcome));
+            }
+        }
+        Ok(Ending::Cut { at: offset.min(self.file.len()) })
+    }
+
+    fn take(&mut self, chunk: Chunk, head: &[u8]) -> Result<Option<Outcome>, Malformed> {
+        match chunk.header.tag {
+            Tag::Meta => self.tables.meta = definitions::read_meta(head)?,
+            Tag::Definitions => definitions::read_into(head, &mut self.tables, &mut self.shapes)?,
+            Tag::Pool => self.tables.pools.push(Pool { info: pages::read_pool(head)?, initial_pages: 0 }),
+            Tag::Pages => {
+                let (id, numbers) = pages::read_pages_head(head)?;
+                let pool = self.tables.pools.get_mut(id.0 as usize).ok_or(Malformed("pages of no pool"))?;
+                if chunk.header.body_raw as usize != numbers.len() * PAGE {
+                    return Err(Malformed("pages without content"));
+                }
+                pool.initial_pages += numbers.len() as u64;
+                self.pages.push((id, chunk));
+            }
+            Tag::Events => {
+                let directory = Directory::decode(head, self.shapes.len())?;
+                if directory.first != self.events {
+                    return Err(Malformed("a block of events is missing"));
+                }
+                self.events += u64::from(directory.events());
+                self.blocks.push(BlockAt { chunk, first: directory.first, events: directory.events() });
+            }
+            Tag::Final => {
+                let FinalPages { pool, .. } = pages::read_final(head)?;
+                if pool.0 as usize >= self.tables.pools.len() {
+                    return Err(Malformed("final content of no pool"));
+                }
+                self.finals.push((pool, chunk));
+            }
+            Tag::End => {
+                let mut input = Input(head);
+                if input.u64()? != self.events {
+                    return Err(Malformed("the number of events is wrong"));
+                }
+                return definitions::read_outcome(&mut input).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
+    pub fn ending(&self) -> Ending {
+        self.ending
+    }
+
+    pub fn is_complete(&self) -> bool {
+        matches!(self.ending, Ending::Complete(_))
+    }
+
+    /// Number of events that can be read.
+    pub fn event_count(&self) -> u64 {
+        self.events
+    }
+
+    /// Bytes of the file.
+    pub fn file_len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// All events.
+    pub fn events(&self) -> Events<'_> {
+        self.events_in(EventId(0)..EventId(self.events))
+    }
+
+    /// Events of a stretch of the total order.
+    pub fn events_in(&self, range: Range<EventId>) -> Events<'_> {
+        Events::new(self, range, Only::All)
+    }
+
+    /// Events of one thread; blocks without it are not unpacked.
+    pub fn events_of_thread(&self, thread: ThreadId) -> Events<'_> {
+        Events::new(self, EventId(0)..EventId(self.events), Only::Thread(thread))
+    }
+
+    /// Events with one call path; blocks without it are not unpacked.
+    pub fn events_of_context(&self, context: ContextId) -> Events<'_> {
+        Events::new(self, EventId(0)..EventId(self.events), Only::Context(context))
+    }
+
+    /// The events from the begin of operation `index` to its end, both included; to the last event if it has no end.
+    pub fn operation(&self, index: u64) -> Result<Option<Range<EventId>>, ReadError> {
+        let mut begin = None;
+        for block in &self.blocks {
+            for border in self.directory(block)?.borders.iter().filter(|border| border.index == index) {
+                let at = block.first + u64::from(border.at);
+                match begin {
+                    None if border.begin => begin = Some(EventId(at)),
+                    Some(begin) if !border.begin => return Ok(Some(begin..EventId(at + 1))),
+                    _ => {}
+                }
+            }
+        }
+        Ok(begin.map(|begin| begin..EventId(self.events)))
+    }
+
+    pub(crate) fn directory(&self, block: &BlockAt) -> Result<Directory, ReadError> {
+        let head = self.file.head(&block.chunk)?;
+        Directory::decode(&head, self.shapes.len()).map_err(|what| self.file.corrupt(block.chunk.offset, what))
+    }
+
+    /// Calls `page` with the number and the content of each 4 KiB page of a pool's initial content that is not zero.
+    pub fn initial_pages(&self, pool: PoolId, mut page: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
+        let (mut packed, mut raw) = (Vec::new(), Vec::new());
+        for (_, chunk) in self.pages.iter().filter(|(of, _)| *of == pool) {
+            let (_, numbers) = pages::read_pages_head(&self.file.head(chunk)?)
+                .map_err(|what| self.file.corrupt(chunk.offset, what))?;
+            self.file.body(chunk, &mut packed, &mut raw)?;
+            for (number, content) in numbers.into_iter().zip(raw.chunks_exact(PAGE)) {
+                page(number, content);
+            }
+        }
+        Ok(())
+    }
+
+    /// Final content of a pool; none where the trace does not hold it.
+    pub(crate) fn final_pages(&self, pool: PoolId) -> Result<Option<FinalPages>, ReadError> {
+        let mut all: Option<FinalPages> = None;
+        for (_, chunk) in self.finals.iter().filter(|(of, _)| *of == pool) {
+            let part =
+                pages::read_final(&self.file.head(chunk)?).map_err(|what| self.file.corrupt(chunk.offset, what))?;
+            match &mut all {
+                None => all = Some(part),
+                Some(all) => all.pages.extend(part.pages),
+            }
+        }
+        Ok(all)
+    }
+}
