@@ -9,15 +9,8 @@ use std::process::Command;
 use std::{env, fs};
 
 /// Settings of the outer cargo that say how to reach the registry, not how to compile.
-const KEPT: [&str; 7] = [
-    "CARGO_HOME",
-    "CARGO_HTTP_",
-    "CARGO_NET_",
-    "CARGO_REGISTRIES_",
-    "CARGO_REGISTRY_",
-    "CARGO_SOURCE_",
-    "CARGO_TERM_",
-];
+const KEPT: [&str; 7] =
+    ["CARGO_HOME", "CARGO_HTTP_", "CARGO_NET_", "CARGO_REGISTRIES_", "CARGO_REGISTRY_", "CARGO_SOURCE_", "CARGO_TERM_"];
 
 /// Variables without the `CARGO_` prefix that would change how the probe is compiled.
 const CLEARED: [&str; 12] = [

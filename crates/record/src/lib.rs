@@ -1,4 +1,8 @@
 //! Starts targets under a recorder backend and collects their events in a trace.
 
+pub mod ending;
 pub mod probe_host;
+pub mod recorder;
+pub mod recording;
+pub mod stop;
 pub mod target;

@@ -46,15 +46,14 @@ pub struct Target {
 }
 
 impl Target {
-    /// Resolves a command line as `execvp` would, with the environment of this process.
+    /// Finds a command's program as `execvp` would, for the environment of this process.
     pub fn resolve(command: &[OsString]) -> Result<Target, TargetError> {
         let name = command.first().ok_or(TargetError::Empty)?;
         let path = find(name)?;
         check(&path)?;
         let arguments = command.iter().map(|a| c_string(a)).collect::<Result<_, _>>()?;
         let environment = env::vars_os()
-            .map(|(name, value)| {
-                let mut pair = name;
+            .map(|(mut pair, value)| {
                 pair.push("=");
                 pair.push(value);
                 c_string(&pair)
@@ -145,7 +144,10 @@ fn check(path: &Path) -> Result<(), TargetError> {
     let machine = half(18);
     if !wide || big_endian || machine != elf::EM_X86_64.0 {
         let bits = if wide { "64-bit" } else { "32-bit" };
-        return Err(TargetError::WrongArchitecture { path: shown(), found: format!("{bits} {}", machine_name(machine)) });
+        return Err(TargetError::WrongArchitecture {
+            path: shown(),
+            found: format!("{bits} {}", machine_name(machine)),
+        });
     }
     if half(16) != elf::ET_EXEC.0 && half(16) != elf::ET_DYN.0 {
         return Err(TargetError::NotLinked(shown()));

@@ -1,0 +1,100 @@
+//! Fills in the control area before the target starts.
+
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use wire::control::{Control, MAX_GLOBS, MAX_WATCHES, TEXT_BYTES, TextRef, WIRE_VERSION, option};
+use wire::virtual_time::{RANDOM_SEED, VIRTUAL_TSC_START};
+
+use super::error::LaunchError;
+use crate::recorder::RecordOptions;
+
+/// No process has this pid: the slot is free.
+const FREE_SLOT: u32 = u32::MAX;
+/// The first process does not know its pid yet.
+const FIRST_PROCESS: u32 = 0;
+
+/// Writes the options and the first exec request.
+pub(super) fn configure(
+    control: &mut Control,
+    program: &Path,
+    options: &RecordOptions,
+    cache_bytes: u64,
+) -> Result<(), LaunchError> {
+    control.version = WIRE_VERSION;
+    control.options = bits(options);
+    control.cache_bytes = cache_bytes;
+    // The first process and its first thread have number 0; the probe gives out the rest.
+    control.next_process.store(1, Ordering::Relaxed);
+    control.next_thread.store(1, Ordering::Relaxed);
+    control.live_processes.store(1, Ordering::Relaxed);
+    control.virtual_tsc.store(VIRTUAL_TSC_START, Ordering::Relaxed);
+    control.random_state.store(RANDOM_SEED, Ordering::Relaxed);
+
+    let mut text = Text { control, used: 0 };
+    let globs = text.add_all("pm", &options.pm, MAX_GLOBS)?;
+    let watches = text.add_all("watch", &options.watch, MAX_WATCHES)?;
+    control.glob_count = globs.len() as u32;
+    control.watch_count = watches.len() as u32;
+    control.globs[..globs.len()].copy_from_slice(&globs);
+    control.watches[..watches.len()].copy_from_slice(&watches);
+
+    for slot in &mut control.exec_slots {
+        *slot.pid.get_mut() = FREE_SLOT;
+    }
+    let first = &mut control.exec_slots[0];
+    let path = program.as_os_str().as_bytes();
+    if path.len() > first.path.len() {
+        return Err(LaunchError::PathTooLong(path.len()));
+    }
+    *first.pid.get_mut() = FIRST_PROCESS;
+    first.process = 0;
+    first.thread = 0;
+    first.path_len = path.len() as u32;
+    first.path[..path.len()].copy_from_slice(path);
+    Ok(())
+}
+
+fn bits(options: &RecordOptions) -> u32 {
+    let mut bits = 0;
+    for (on, bit) in [
+        (options.loads, option::LOADS),
+        (options.real_time, option::REAL_TIME),
+        (options.real_random, option::REAL_RANDOM),
+        (options.real_tsc, option::REAL_TSC),
+        (options.operations_stdin, option::OPERATIONS_STDIN),
+        (options.pm.is_empty(), option::PM_DEFAULT),
+    ] {
+        if on {
+            bits |= bit;
+        }
+    }
+    bits
+}
+
+/// The area for strings.
+struct Text<'a> {
+    control: &'a mut Control,
+    used: usize,
+}
+
+impl Text<'_> {
+    fn add_all(&mut self, option: &'static str, strings: &[String], most: usize) -> Result<Vec<TextRef>, LaunchError> {
+        if strings.len() > most {
+            return Err(LaunchError::TooMany { option, most });
+        }
+        strings.iter().map(|s| self.add(s).ok_or(LaunchError::TooMany { option, most })).collect()
+    }
+
+    fn add(&mut self, string: &str) -> Option<TextRef> {
+        let end = self.used + string.len();
+        if end > TEXT_BYTES {
+            return None;
+        }
+        self.control.text[self.used..end].copy_from_slice(string.as_bytes());
+        let reference = TextRef { start: self.used as u32, len: string.len() as u32 };
+        self.used = end;
+        Some(reference)
+    }
+}

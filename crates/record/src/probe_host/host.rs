@@ -1,0 +1,160 @@
+//! Records a target with the probe: start, collect, finish.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use trace::event::{ExitStatus, PoolId};
+use trace::{Outcome, PoolContent, Severity, TraceWriter};
+
+use super::collect::{Collector, End};
+use super::configure::configure;
+use super::error::{HostError, LaunchError};
+use super::keeper;
+use super::launch::{Isolation, Launch, Running};
+use super::pool_files::PoolFiles;
+use super::shared::{Shared, futex_wake, ring_doorbell};
+use super::translate::{Refusal, Translator};
+use crate::recorder::{RecordOptions, Recorded, Recorder};
+use crate::recording::Recording;
+use crate::stop::StopRequest;
+use crate::target::Target;
+
+/// When a recording is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Until {
+    /// When the target and every process that it started have ended.
+    #[default]
+    AllEnd,
+    /// When the target's first process ends; others are killed then.
+    FirstEnds,
+}
+
+/// The probe backend with its own settings.
+#[derive(Clone, Debug)]
+pub struct ProbeRecorder<'a> {
+    /// How the user ends the recording early.
+    pub stop: &'a StopRequest,
+    pub until: Until,
+    /// Run the target in its own PID namespace if the system allows.
+    pub namespaces: bool,
+    /// Size of the code caches; 0: the probe's default.
+    pub cache_bytes: u64,
+}
+
+impl<'a> ProbeRecorder<'a> {
+    /// With the usual settings.
+    pub fn new(stop: &'a StopRequest) -> ProbeRecorder<'a> {
+        ProbeRecorder { stop, until: Until::AllEnd, namespaces: true, cache_bytes: 0 }
+    }
+
+    /// Runs the target to its end and writes what it does to `writer`.
+    pub fn run(
+        &self,
+        target: &Target,
+        options: &RecordOptions,
+        mut writer: TraceWriter,
+    ) -> Result<Recording, HostError> {
+        let mut shared = Shared::create()?;
+        configure(shared.control_mut(), &target.path, options, self.cache_bytes)?;
+        for symbol in &options.watch {
+            writer.watch(symbol);
+        }
+        let launch = Launch {
+            arguments: &target.arguments,
+            environment: &target.environment,
+            shared: &shared,
+            namespaces: self.namespaces,
+            until_first: self.until == Until::FirstEnds,
+        };
+        let (running, socket) = launch.start()?;
+        let pools = PoolFiles::new(socket);
+        let translator = Translator::new(writer, &shared, pools, options.watch.clone());
+        collect(&shared, &running, translator, self.stop)
+    }
+}
+
+impl Recorder for ProbeRecorder<'_> {
+    type Error = HostError;
+
+    fn name(&self) -> &'static str {
+        "probe"
+    }
+
+    fn record(&self, target: &Target, options: &RecordOptions, trace: TraceWriter) -> Result<Recorded, HostError> {
+        let recording = self.run(target, options, trace)?;
+        Ok(Recorded { status: recording.target, summary: recording.summary })
+    }
+}
+
+fn collect(
+    shared: &Shared,
+    running: &Running,
+    mut translator: Translator<'_>,
+    stop: &StopRequest,
+) -> Result<Recording, HostError> {
+    let all_ended = AtomicBool::new(false);
+    let end = thread::scope(|scope| {
+        scope.spawn(|| {
+            running.wait();
+            all_ended.store(true, Ordering::Release);
+            ring_doorbell(shared.control());
+        });
+        let collector = Collector { shared, running, all_ended: &all_ended, stop };
+        let end = collector.run(&mut translator);
+        if end.is_err() {
+            // Producers may wait for room that nobody will make.
+            shared.control().stop.store(1, Ordering::SeqCst);
+            shared.control().tail_moved.fetch_add(1, Ordering::SeqCst);
+            futex_wake(&shared.control().tail_moved);
+            running.tell_keeper(keeper::END_ALL);
+        }
+        end
+    });
+    if let Some(error) = running.exec_error() {
+        return Err(LaunchError::Exec(error).into());
+    }
+    let end = match end {
+        Ok(end) => end,
+        Err(error) => {
+            abandon(translator, &error);
+            return Err(error);
+        }
+    };
+    finish(running, translator, end, stop)
+}
+
+fn finish(
+    running: &Running,
+    mut translator: Translator<'_>,
+    end: End,
+    stop: &StopRequest,
+) -> Result<Recording, HostError> {
+    let status = running.outcome().unwrap_or(ExitStatus::Signal(libc::SIGKILL));
+    translator.end_killed_processes(status).map_err(|refusal| match refusal {
+        Refusal::Host(error) => error,
+        Refusal::Damaged(what) => HostError::Damaged { what, at: 0 },
+    })?;
+    if running.isolation == Isolation::Shared {
+        let text = "no PID namespace is allowed here: process numbers differ from run to run, and recordings of \
+                    programs that store them will too";
+        translator.note(Severity::Note, text.to_owned());
+    }
+    let Translator { writer, pools, activity, notes, .. } = translator;
+    let infos = pools.infos().cloned().collect();
+    let mut files = pools.into_files();
+    let mut finals: Vec<(PoolId, &mut dyn PoolContent)> =
+        files.iter_mut().map(|(id, _, file)| (*id, file as &mut dyn PoolContent)).collect();
+    let outcome = if end == End::Killed { Outcome::Interrupted } else { Outcome::Ended(status) };
+    let summary = writer.finish(&mut finals, outcome)?;
+    Ok(Recording { target: status, summary, pools: infos, activity, notes, interrupted: stop.count() > 0 })
+}
+
+/// Ends the trace of a recording that failed: what is there stays readable and is marked as failed.
+fn abandon(mut translator: Translator<'_>, error: &HostError) {
+    if matches!(error, HostError::Write(_)) {
+        return;
+    }
+    translator.note(Severity::Fatal, error.to_string());
+    // Without the final content of the pools: the trace says that it is not whole.
+    let _ = translator.writer.finish(&mut [], Outcome::Failed);
+}

@@ -1,0 +1,272 @@
+//! The keeper: a tiny process between the host and the target.
+//!
+//! It starts the target, reaps whatever the target leaves behind, and reports how the target ended. Where the system
+//! allows it is the first process of a PID namespace: process numbers are then the same in every run, and the kernel ends
+//! every process of the run with it. Elsewhere it is a "child subreaper" and ends what is left by itself.
+//!
+//! Everything here runs in a copy of the host made by a bare `clone`, in which another thread may have held the
+//! allocator's lock: nothing may allocate, and only system calls are made.
+
+use std::ffi::{CStr, c_char};
+use std::mem;
+use std::ptr;
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+
+use super::shared::futex_wake;
+
+/// The host asks the keeper to send the target `SIGINT`. (A terminal's own `SIGINT` reaches the target anyway.)
+pub(super) const PASS_INTERRUPT: i32 = libc::SIGUSR1;
+/// The host asks the keeper to send the target `SIGTERM`.
+pub(super) const PASS_TERMINATE: i32 = libc::SIGTERM;
+/// The host asks the keeper to end every process of the run; also sent by the kernel when the host dies.
+pub(super) const END_ALL: i32 = libc::SIGUSR2;
+
+/// The keeper has not said yet whether its namespaces are set up.
+pub(super) const UNDECIDED: u32 = 0;
+/// They could not be set up: the keeper has left; start again without.
+pub(super) const NOT_ISOLATED: u32 = 1;
+pub(super) const ISOLATED: u32 = 2;
+
+/// What the keeper tells the host, in memory that they share.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Report {
+    /// One of the constants below.
+    pub isolation: AtomicU32,
+    /// errno of the `execveat` that failed; 0 = none.
+    pub exec_error: AtomicI32,
+    /// `wait` status of the target's first process, once `ended`.
+    pub status: AtomicI32,
+    pub ended: AtomicU32,
+}
+
+/// Everything that the keeper and the target's process need, prepared by the host.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub arguments: Vec<*const c_char>,
+    pub environment: Vec<*const c_char>,
+    /// (descriptor now, number in the target's process).
+    pub descriptors: [(i32, i32); 3],
+    pub probe_number: i32,
+    /// Soft limit needed while the descriptors are placed.
+    pub placing_limit: libc::rlimit,
+    /// Limits that the target shall see.
+    pub limit: libc::rlimit,
+    pub signal_mask: libc::sigset_t,
+    /// The keeper is in new PID and mount namespaces.
+    pub isolated: bool,
+    /// Text for `/proc/self/uid_map` and `gid_map`; empty as root, where no user namespace is needed.
+    pub uid_map: Vec<u8>,
+    pub gid_map: Vec<u8>,
+    pub own_group: bool,
+    /// End the other processes when the first one ends.
+    pub until_first: bool,
+    pub report: *const Report,
+}
+
+impl Plan {
+    fn report(&self) -> &Report {
+        // SAFETY: the host keeps the shared page mapped as long as the plan, and this copy of it forever.
+        unsafe { &*self.report }
+    }
+}
+
+/// What the keeper does; never returns.
+pub(super) fn run(plan: &Plan) -> ! {
+    let report = plan.report();
+    if plan.isolated {
+        // The kernel ends a namespace with its first process.
+        prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
+        let done = isolate(plan);
+        report.isolation.store(if done { ISOLATED } else { NOT_ISOLATED }, Ordering::Release);
+        futex_wake(&report.isolation);
+        if !done {
+            exit(0);
+        }
+    } else {
+        prctl(libc::PR_SET_PDEATHSIG, END_ALL as u64);
+        prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+    }
+    // SAFETY: a bare fork; the child goes straight to `become_target`, which only makes system calls.
+    let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
+    match child {
+        0 => become_target(plan),
+        -1 => {
+            report.exec_error.store(errno(), Ordering::Release);
+            exit(1);
+        }
+        _ => keep(plan, child),
+    }
+}
+
+fn become_target(plan: &Plan) -> ! {
+    prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
+    // SAFETY: only system calls on data that the plan owns; the vectors end in null pointers.
+    unsafe {
+        if plan.own_group {
+            libc::setpgid(0, 0);
+        }
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.placing_limit);
+        for (from, to) in plan.descriptors {
+            if libc::dup3(from, to, 0) < 0 {
+                fail(plan);
+            }
+        }
+        libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.limit);
+        // Ignored in every Rust program; the target shall have the default.
+        libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::personality(libc::ADDR_NO_RANDOMIZE as u64);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const plan.signal_mask, ptr::null_mut());
+        libc::syscall(
+            libc::SYS_execveat,
+            plan.probe_number,
+            c"".as_ptr(),
+            plan.arguments.as_ptr(),
+            plan.environment.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+    }
+    fail(plan)
+}
+
+fn fail(plan: &Plan) -> ! {
+    plan.report().exec_error.store(errno(), Ordering::Release);
+    exit(127)
+}
+
+/// Waits for signals (all are blocked) until no process is left.
+fn keep(plan: &Plan, target: i32) -> ! {
+    // SAFETY: zeroed signal sets are valid arguments of `sigemptyset`, which initialises them.
+    let mut awaited: libc::sigset_t = unsafe { mem::zeroed() };
+    // SAFETY: as above, and the signal numbers are valid.
+    unsafe {
+        libc::sigemptyset(&raw mut awaited);
+        for signal in [libc::SIGCHLD, PASS_INTERRUPT, PASS_TERMINATE, END_ALL] {
+            libc::sigaddset(&raw mut awaited, signal);
+        }
+    }
+    loop {
+        // SAFETY: the set is initialised; no information is asked for.
+        let signal = unsafe { libc::sigwaitinfo(&raw const awaited, ptr::null_mut()) };
+        match signal {
+            PASS_INTERRUPT => kill(target, libc::SIGINT),
+            PASS_TERMINATE => kill(target, libc::SIGTERM),
+            END_ALL => end_all(plan, target),
+            // SIGCHLD, or an interrupted wait.
+            _ => {}
+        }
+        reap(plan, target);
+        if plan.until_first && plan.report().ended.load(Ordering::Relaxed) != 0 {
+            end_all(plan, target);
+        }
+    }
+}
+
+/// Collects ended children; leaves when there is none left.
+fn reap(plan: &Plan, target: i32) {
+    loop {
+        let mut status = 0;
+        // SAFETY: plain system call with a live out-pointer.
+        let pid = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
+        match pid {
+            0 => return,
+            -1 if errno() == libc::EINTR => {}
+            -1 => exit(0),
+            _ if pid == target => {
+                plan.report().status.store(status, Ordering::Relaxed);
+                plan.report().ended.store(1, Ordering::Release);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn end_all(plan: &Plan, target: i32) -> ! {
+    loop {
+        if plan.isolated {
+            kill(-1, libc::SIGKILL);
+        } else {
+            kill_children();
+        }
+        // The children of an ended process become ours, hence the loop; `reap` leaves when all are gone.
+        reap(plan, target);
+        // SAFETY: plain system call that only yields the processor.
+        unsafe { libc::sched_yield() };
+    }
+}
+
+/// Kills the direct children, found in `/proc/thread-self/children`, or at least the ones that are there.
+fn kill_children() {
+    let mut text = [0_u8; 4096];
+    let filled = read(c"/proc/thread-self/children", &mut text);
+    let mut pid = 0_i32;
+    for byte in &text[..filled] {
+        if byte.is_ascii_digit() {
+            pid = pid * 10 + i32::from(byte - b'0');
+        } else {
+            if pid > 1 {
+                kill(pid, libc::SIGKILL);
+            }
+            pid = 0;
+        }
+    }
+}
+
+/// Identity maps for a user namespace, and a `/proc` that shows the new PID namespace.
+fn isolate(plan: &Plan) -> bool {
+    if !plan.uid_map.is_empty() {
+        // user_namespaces(7): without privilege, setgroups must be denied before gid_map can be written.
+        let written = write(c"/proc/self/setgroups", b"deny")
+            && write(c"/proc/self/uid_map", &plan.uid_map)
+            && write(c"/proc/self/gid_map", &plan.gid_map);
+        if !written {
+            return false;
+        }
+    }
+    let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
+    // SAFETY: C strings and null pointers, as mount(2) wants them.
+    unsafe {
+        libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), libc::MS_REC | libc::MS_SLAVE, ptr::null()) == 0
+            && libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), quiet, ptr::null()) == 0
+    }
+}
+
+fn write(path: &CStr, text: &[u8]) -> bool {
+    // SAFETY: a C string and a live buffer; the descriptor is closed again.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        let done = fd >= 0 && libc::write(fd, text.as_ptr().cast(), text.len()) == text.len() as isize;
+        libc::close(fd);
+        done
+    }
+}
+
+fn read(path: &CStr, into: &mut [u8]) -> usize {
+    // SAFETY: as in `write`.
+    unsafe {
+        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let filled = if fd >= 0 { libc::read(fd, into.as_mut_ptr().cast(), into.len()) } else { 0 };
+        libc::close(fd);
+        filled.max(0) as usize
+    }
+}
+
+fn prctl(option: i32, value: u64) {
+    // SAFETY: only options that take one number are used.
+    unsafe { libc::prctl(option, value, 0, 0, 0) };
+}
+
+fn kill(pid: i32, signal: i32) {
+    // SAFETY: plain system call.
+    unsafe { libc::kill(pid, signal) };
+}
+
+fn errno() -> i32 {
+    // SAFETY: the thread's errno is always there.
+    unsafe { *libc::__errno_location() }
+}
+
+fn exit(code: i32) -> ! {
+    // SAFETY: ends the process without running anything of the host's.
+    unsafe { libc::_exit(code) }
+}

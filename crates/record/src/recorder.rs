@@ -1,0 +1,64 @@
+//! What a recorder is: one way to run a target and write down what reaches persistent memory.
+//!
+//! Duties of every recorder, numbered so that the conformance suite can cite them. The events themselves follow
+//! rules 1 to 9 of [`trace::event`]; these are the points that those rules leave open.
+//!
+//! 1. **Addresses.** The target runs without address space randomisation and gets every mapping where the kernel
+//!    or the program wants it.
+//! 2. **Pools.** A pool is a device and inode. With globs, a regular file (or DAX device) becomes one when a
+//!    descriptor for it is opened under a matching path; without, when it is first mapped shared and writable
+//!    (by `mmap`, or by an `mprotect` that adds write permission). Its content is saved then, before the event
+//!    that made it a pool. Globs match the absolute path; `*` matches any characters, `/` too.
+//! 3. **Mappings.** Every shared mapping of a pool is a `Map`, whatever its protection; lengths are rounded up to
+//!    whole pages. What a new mapping or a `munmap` takes away is one `Unmap` per piece, by ascending address,
+//!    before the `Map`. `mremap` in place is an `Unmap` or a `Map` of the part that changed; a move is an `Unmap`
+//!    of the old range and a `Map` of the new one. Fork, exec and exit make no such events.
+//! 4. **Files.** If a call changes the length of a pool's file, `Resize` comes before the `FileWrite` or
+//!    `FileZero` of the same call.
+//! 5. **Processes.** A process begins with `ProcessStart`, given by its first thread, which has no `ThreadStart` of
+//!    its own. `exit_group` is a `ProcessExit`; `exit` is a `ThreadEnd`, and for the last thread a `ProcessExit`
+//!    as well. Threads that end because their process does have no `ThreadEnd`.
+//! 6. **Determinism.** Time, time-stamp counter and randomness are those of [`wire::virtual_time`], the vDSO is
+//!    hidden, unless the options let the real ones through.
+//! 7. **End.** Every process that the target started has ended, or has been killed, when `record` returns.
+//! 8. **Failing.** What cannot be recorded exactly ends the recording with an error that says what it was.
+
+use trace::event::ExitStatus;
+use trace::{Summary, TraceWriter};
+
+use crate::target::Target;
+
+/// What to record and what to let through.
+#[derive(Clone, Debug, Default)]
+pub struct RecordOptions {
+    /// Paths of pools (`--pm`); empty: every writable shared mapping of a regular file or DAX device.
+    pub pm: Vec<String>,
+    /// Functions whose calls are recorded (`--watch`).
+    pub watch: Vec<String>,
+    /// Record loads from PM.
+    pub loads: bool,
+    pub real_time: bool,
+    pub real_random: bool,
+    pub real_tsc: bool,
+    /// Serve standard input line by line and mark operation borders.
+    pub operations_stdin: bool,
+}
+
+/// What a finished recording tells, beside the trace.
+#[derive(Clone, Debug)]
+pub struct Recorded {
+    /// How the first target process ended.
+    pub status: ExitStatus,
+    pub summary: Summary,
+}
+
+/// One way to run a target and record it; see the module's numbered duties.
+pub trait Recorder {
+    type Error: std::error::Error;
+
+    /// The name that goes into the trace.
+    fn name(&self) -> &'static str;
+
+    /// Runs the target to its end and finishes the trace.
+    fn record(&self, target: &Target, options: &RecordOptions, trace: TraceWriter) -> Result<Recorded, Self::Error>;
+}
