@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use crate::block::decode::Decoder;
-use crate::error::ReadError;
+use crate::error::{Malformed, ReadError};
 use crate::event::{ContextId, Event, EventId, ThreadId};
 use crate::reader::{Ending, TraceReader};
 
@@ -50,7 +50,7 @@ impl<'r> Events<'r> {
     #[expect(clippy::should_implement_trait, reason = "a lending iterator cannot implement `Iterator`")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, ReadError> {
-        loop {
+        let step = loop {
             if self.decoder.is_done() && !self.load()? {
                 return Ok(None);
             }
@@ -64,20 +64,29 @@ impl<'r> Events<'r> {
                 Only::Thread(thread) => step.thread == thread,
                 Only::Context(context) => self.decoder.context(step) == context,
             };
-            // Bytes on the heap are consumed in order, so an event that is skipped must be built as well.
             if wanted && id >= self.range.start {
                 self.last = id;
-                return match self.decoder.build(step) {
-                    Ok(event) => Ok(Some(event)),
-                    Err(what) => {
-                        Err(self.reader.file.corrupt(self.reader.blocks[self.next_block - 1].chunk.offset, what))
-                    }
-                };
+                break step;
             }
+            // Bytes on the heap are consumed in order, so an event that is skipped must be built as well.
             if let Err(what) = self.decoder.build(step) {
-                return Err(self.reader.file.corrupt(self.reader.blocks[self.next_block - 1].chunk.offset, what));
+                return Err(self.corrupt(what));
             }
+        };
+        let offset = self.block_offset();
+        match self.decoder.build(step) {
+            Ok(event) => Ok(Some(event)),
+            Err(what) => Err(self.reader.file.corrupt(offset, what)),
         }
+    }
+
+    /// The error that says that the block of the last event makes no sense.
+    pub(crate) fn corrupt(&self, what: Malformed) -> ReadError {
+        self.reader.file.corrupt(self.block_offset(), what)
+    }
+
+    fn block_offset(&self) -> u64 {
+        self.block.map_or(0, |block| self.reader.blocks[block].chunk.offset)
     }
 
     /// Number of the event that `next` returned last.
@@ -96,7 +105,7 @@ impl<'r> Events<'r> {
             let Some(block) = self.reader.blocks.get(self.next_block) else {
                 return match self.reader.ending() {
                     Ending::Damaged { at, what } if self.range.end.0 >= self.reader.event_count() => {
-                        Err(self.reader.file.corrupt(at, crate::error::Malformed(what)))
+                        Err(self.reader.file.corrupt(at, Malformed(what)))
                     }
                     _ => Ok(false),
                 };

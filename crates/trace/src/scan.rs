@@ -44,10 +44,6 @@ impl ChunkFile {
         Ok(ChunkFile { file, path: path.to_owned(), len })
     }
 
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
-
     pub fn len(&self) -> u64 {
         self.len
     }

@@ -14,9 +14,6 @@ pub(crate) const IN_ROW: u32 = u32::MAX;
 /// Longest byte string of an event.
 pub(crate) const MAX_BYTES: usize = 64 << 10;
 
-/// Most words that a row can have: an offset and two values of [`ROW_BYTES`].
-pub(crate) const MAX_WIDTH: usize = 1 + 2 * ROW_BYTES / 8;
-
 macro_rules! codes {
     ($($name:ident = $number:literal,)*) => {
         /// Kind of an event as the file says it.
@@ -60,10 +57,6 @@ impl Code {
 
     pub fn has_watch(self) -> bool {
         matches!(self, Code::Call | Code::Return)
-    }
-
-    pub fn is_flush(self) -> bool {
-        (Code::Clflush as u8..=Code::VolatileCldemote as u8).contains(&(self as u8))
     }
 
     fn has_bytes(self) -> bool {
