@@ -14,6 +14,7 @@
 mod groups;
 mod legal;
 mod op;
+mod special;
 mod tables;
 mod walk;
 

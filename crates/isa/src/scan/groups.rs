@@ -1,188 +1,98 @@
-//! Opcodes whose meaning depends on ModRM or a prefix (SDM vol. 2, table A-6 "Opcode extensions").
+//! Members of the opcode groups by `/digit` (SDM vol. 2, table A-6 "Opcode extensions"): /0 to /7 with memory,
+//! then /0 to /7 with a register.
 
-use super::op::Imm;
-use super::{Class, FlagUse, Map};
+use super::Class;
+use super::op::{Group, Imm, Op};
 
-/// What is known of an instruction when its operands have been walked.
-#[derive(Clone, Copy)]
-pub(super) struct Seen {
-    pub map: Map,
-    pub opcode: u8,
-    pub modrm: u8,
-    /// 0: none, 1: 66, 2: F3, 3: F2 (as in VEX.pp).
-    pub pp: u8,
-    pub rep: u8,
-    pub rex_w: bool,
-    /// The byte after the operands: the immediate, if it has one.
-    pub next: u8,
+type Members = [Op; 16];
+
+const NONE: Op = Op::unknown();
+const PLAIN: Op = Op::plain().m();
+const GS: Op = Op::class(Class::GsAccess).m();
+const FAR: Op = Op::class(Class::Unsupported).m().reads();
+
+/// A register is no different from memory.
+const fn both(members: [Op; 8]) -> Members {
+    forms(members, members)
 }
 
-/// What the group member is.
-#[derive(Clone, Copy)]
-pub(super) struct Member {
-    pub class: Class,
-    pub flags: FlagUse,
-    pub lockable: bool,
-    /// Replaces the table's immediate.
-    pub imm: Option<Imm>,
-}
-
-const fn is(class: Class, flags: FlagUse) -> Member {
-    Member { class, flags, lockable: false, imm: None }
-}
-const fn plain(flags: FlagUse) -> Member {
-    is(Class::Plain, flags)
-}
-const fn keeps(class: Class) -> Member {
-    is(class, FlagUse::Keeps)
-}
-const UNKNOWN: Member = is(Class::Unknown, FlagUse::Reads);
-
-impl Member {
-    const fn lockable(self) -> Member {
-        Member { lockable: true, ..self }
+const fn forms(memory: [Op; 8], register: [Op; 8]) -> Members {
+    let mut members = [NONE; 16];
+    let mut digit = 0;
+    while digit < 8 {
+        members[digit] = memory[digit];
+        members[8 + digit] = register[digit];
+        digit += 1;
     }
-    const fn imm(self, imm: Imm) -> Member {
-        Member { imm: Some(imm), ..self }
-    }
+    members
 }
 
-pub(super) fn resolve(seen: Seen) -> Member {
-    match seen.map {
-        Map::OneByte => one_byte(seen),
-        Map::M0f => m0f(seen),
-        // Key Locker (F3) writes flags, AES does not; `enqcmd` (F2, F3) does, `movdir64b` does not.
-        Map::M0f38 if seen.opcode >= 0xdc => plain(if seen.pp >= 2 { FlagUse::Reads } else { FlagUse::Keeps }),
-        // `bzhi` and `bextr` have no prefix; the others of F5 and F7 keep the flags.
-        Map::Vex2 => plain(if seen.pp == 0 { FlagUse::Kills } else { FlagUse::Keeps }),
-        _ => UNKNOWN,
-    }
+/// add, or, adc, sbb, and, sub, xor, cmp.
+const fn arithmetic(imm: Imm) -> Members {
+    let kills = PLAIN.imm(imm).kills().lockable();
+    let reads = PLAIN.imm(imm).reads().lockable();
+    both([kills, kills, reads, reads, kills, kills, kills, PLAIN.imm(imm).kills()])
 }
 
-fn one_byte(seen: Seen) -> Member {
-    use FlagUse::{Keeps, Kills, Mixed, Reads};
-    let memory = seen.modrm < 0xc0;
-    let reg = seen.modrm >> 3 & 7;
-    match (seen.opcode, reg) {
-        (0x80..=0x83, 2 | 3) => plain(Reads).lockable(),
-        (0x80..=0x83, 7) => plain(Kills),
-        (0x80..=0x83, _) => plain(Kills).lockable(),
-        (0x86 | 0x87, _) if memory => keeps(Class::Locked).lockable(),
-        (0x86 | 0x87, _) => plain(Keeps),
-        (0x8c | 0x8e, 5) => keeps(Class::GsAccess),
-        (0x8c, 0..=4) | (0x8e, 0 | 2..=4) => plain(Keeps),
-        // Anything but /0 is XOP, or nothing.
-        (0x8f, 0) => plain(Keeps),
-        // The count may be 0.
-        (0xa6 | 0xa7 | 0xae | 0xaf, _) => plain(if seen.rep == 0 { Kills } else { Mixed }),
-        (0xc0 | 0xc1 | 0xd0..=0xd3, 2 | 3) => plain(Reads),
-        (0xc0 | 0xc1 | 0xd0..=0xd3, 0 | 1) => plain(Mixed),
-        (0xc0 | 0xc1, _) => {
-            // The narrower mask is right for all but the 64-bit form.
-            let mask = if seen.rex_w && seen.opcode == 0xc1 { 63 } else { 31 };
-            plain(if seen.next & mask != 0 { Kills } else { Mixed })
-        }
-        (0xd0 | 0xd1, _) => plain(Kills),
-        (0xd2 | 0xd3, _) => plain(Mixed),
-        (0xc6 | 0xc7, 0) => plain(Keeps),
-        (0xc6, 7) if seen.modrm == 0xf8 => plain(Keeps),
-        (0xc7, 7) if seen.modrm == 0xf8 => keeps(Class::Xbegin).imm(Imm::Rel32),
-        // fcmov; fucomi, fcomi and their popping forms.
-        (0xda | 0xdb, 0..=3) if !memory => plain(Reads),
-        (0xdb | 0xdf, 5 | 6) if !memory => plain(Mixed),
-        (0xda | 0xdb | 0xdf, _) => plain(Keeps),
-        (0xf6, 0 | 1) => plain(Kills).imm(Imm::Imm8),
-        (0xf7, 0 | 1) => plain(Kills).imm(Imm::Imm32),
-        (0xf6 | 0xf7, 2) => plain(Keeps).lockable(),
-        (0xf6 | 0xf7, 3) => plain(Kills).lockable(),
-        (0xf6 | 0xf7, 4 | 5) => plain(Kills),
-        (0xf6 | 0xf7, _) => plain(Mixed),
-        (0xfe | 0xff, 0 | 1) => plain(Mixed).lockable(),
-        (0xff, 2) => keeps(Class::CallInd),
-        (0xff, 4) => keeps(Class::JmpInd),
-        (0xff, 3 | 5) => is(Class::Unsupported, Reads),
-        (0xff, 6) => plain(Keeps),
-        _ => UNKNOWN,
-    }
+/// rol, ror, rcl, rcr, shl, shr, sal, sar. Rotates write CF and OF alone.
+const fn shift(shifts: Op, imm: Imm) -> Members {
+    let rotate = PLAIN.imm(imm).mixed();
+    let through_carry = PLAIN.imm(imm).reads();
+    both([rotate, rotate, through_carry, through_carry, shifts, shifts, shifts, shifts])
 }
 
-fn m0f(seen: Seen) -> Member {
-    use FlagUse::{Keeps, Kills, Mixed, Reads};
-    const NP: u8 = 0;
-    const P66: u8 = 1;
-    const PF3: u8 = 2;
-    const PF2: u8 = 3;
-    let memory = seen.modrm < 0xc0;
-    let reg = seen.modrm >> 3 & 7;
-    let pp = seen.pp;
-    match (seen.opcode, reg) {
-        (0x00, 0..=3) => plain(Keeps),
-        (0x00, 4 | 5) => plain(Mixed),
-        (0x00, 6) if pp == PF2 => plain(Keeps),
-        (0x01, _) if memory => plain(if reg == 5 { Reads } else { Keeps }),
-        (0x01, _) => match (seen.modrm, pp) {
-            (0xf8, _) => keeps(Class::GsAccess),
-            (0xf9, _) => keeps(Class::Rdtscp),
-            // enclu leaves for an enclave, uiret for what was interrupted.
-            (0xd7, _) | (0xec, PF3) => is(Class::Unsupported, Reads),
-            // xgetbv, xsetbv, rdpkru, wrpkru, smsw.
-            (0xd0 | 0xd1 | 0xee | 0xef | 0xe0..=0xe7, NP) => plain(Keeps),
-            _ => plain(Reads),
-        },
-        (0x1c, 0) if memory && pp == NP => keeps(Class::Cldemote),
-        (0x1c, _) => plain(Keeps),
-        // vmread; extrq and insertq have two imm8.
-        (0x78, _) if pp == NP => plain(Reads),
-        (0x78, _) => plain(Keeps).imm(Imm::Imm16),
-        (0xae, _) if memory => match (reg, pp) {
-            (0..=6, NP) => plain(Keeps),
-            (7, NP) => keeps(Class::Clflush),
-            (6, P66) => keeps(Class::Clwb),
-            (7, P66) => keeps(Class::Clflushopt),
-            (4, PF3) => plain(Keeps),
-            // clrssbsy.
-            (6, PF3) => plain(Reads),
-            _ => UNKNOWN,
-        },
-        (0xae, _) => match (reg, pp) {
-            (5, NP) => keeps(Class::Lfence),
-            (6, NP) => keeps(Class::Mfence),
-            (7, NP) => keeps(Class::Sfence),
-            // rdgsbase, wrgsbase; rdfsbase, wrfsbase, ptwrite, incssp, umonitor.
-            (1 | 3, PF3) => keeps(Class::GsAccess),
-            (0 | 2 | 4 | 5 | 6, PF3) => plain(Keeps),
-            // tpause, umwait.
-            (6, P66 | PF2) => plain(Reads),
-            _ => UNKNOWN,
-        },
-        (0xba, 4) => plain(Mixed),
-        (0xba, 5..=7) => plain(Mixed).lockable(),
-        // cmpxchg8b, cmpxchg16b write ZF alone.
-        (0xc7, 1) if memory => plain(Mixed).lockable(),
-        (0xc7, 3..=5) if memory => plain(Keeps),
-        (0xc7, 6 | 7) if memory => plain(Reads),
-        // senduipi, rdpid.
-        (0xc7, 6 | 7) if pp == PF3 => plain(Keeps),
-        (0xc7, 6) => is(Class::Rdrand, Kills),
-        (0xc7, 7) => is(Class::Rdseed, Kills),
-        _ => UNKNOWN,
-    }
+/// test, test, not, neg, mul, imul, div, idiv.
+const fn unary(imm: Imm) -> Members {
+    let test = PLAIN.imm(imm).kills();
+    both([
+        test,
+        test,
+        PLAIN.lockable(),
+        PLAIN.kills().lockable(),
+        PLAIN.kills(),
+        PLAIN.kills(),
+        // Undefined on paper, left alone by some processors.
+        PLAIN.mixed(),
+        PLAIN.mixed(),
+    ])
 }
 
-/// Whether an instruction with a segment override really uses it (asked for GS only).
-pub(super) fn uses_segment(map: Map, opcode: u8, modrm: Option<u8>) -> bool {
-    let modrm = modrm.unwrap_or(0xff);
-    match (map, opcode) {
-        // lea; hints that access nothing.
-        (Map::OneByte, 0x8d) | (Map::M0f, 0x0d | 0x18..=0x1f) => false,
-        // outs, moffs, movs, cmps, lods, xlat: the address is not in ModRM.
-        (Map::OneByte, 0x6e | 0x6f | 0xa0..=0xa7 | 0xac | 0xad | 0xd7) => true,
-        // maskmovq, maskmovdqu.
-        (Map::M0f | Map::Vex1, 0xf7) => true,
-        // umonitor.
-        (Map::M0f, 0xae) => modrm < 0xc0 || modrm >> 3 & 7 == 6,
-        // monitor, monitorx, clzero; invlpg accesses nothing.
-        (Map::M0f, 0x01) => matches!(modrm, 0xc8 | 0xfa | 0xfc) || modrm < 0xc0 && modrm >> 3 & 7 != 7,
-        _ => modrm < 0xc0,
-    }
+/// mov; `/7` with the register form F8 is xabort or xbegin.
+const fn mov(imm: Imm) -> Members {
+    let special = Op::special().m();
+    let memory = [PLAIN.imm(imm), NONE, NONE, NONE, NONE, NONE, NONE, NONE];
+    forms(memory, [PLAIN.imm(imm), NONE, NONE, NONE, NONE, NONE, NONE, special])
 }
+
+pub(super) static GROUPS: [Members; 32] = {
+    let mut groups = [[NONE; 16]; 32];
+    groups[Group::Arithmetic8 as usize] = arithmetic(Imm::Imm8);
+    groups[Group::Arithmetic32 as usize] = arithmetic(Imm::Imm32);
+    groups[Group::Xchg as usize] = forms([Op::class(Class::Locked).m().lockable(); 8], [PLAIN; 8]);
+    groups[Group::MovFromSeg as usize] = both([PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, GS, NONE, NONE]);
+    groups[Group::MovToSeg as usize] = both([PLAIN, NONE, PLAIN, PLAIN, PLAIN, GS, NONE, NONE]);
+    // Anything but /0 is XOP, or nothing.
+    groups[Group::Pop as usize] = both([PLAIN, NONE, NONE, NONE, NONE, NONE, NONE, NONE]);
+    groups[Group::ShiftImm as usize] = shift(PLAIN.imm(Imm::Imm8).kills().counted(), Imm::Imm8);
+    groups[Group::ShiftOne as usize] = shift(PLAIN.kills(), Imm::None);
+    groups[Group::ShiftCl as usize] = shift(PLAIN.mixed(), Imm::None);
+    groups[Group::MovImm8 as usize] = mov(Imm::Imm8);
+    groups[Group::MovImm32 as usize] = mov(Imm::Imm32);
+    // fcmov reads flags; fucomi, fcomi and their popping forms write some.
+    let (fcmov, fcomi) = (PLAIN.reads(), PLAIN.mixed());
+    groups[Group::X87Da as usize] = forms([PLAIN; 8], [fcmov, fcmov, fcmov, fcmov, PLAIN, PLAIN, PLAIN, PLAIN]);
+    groups[Group::X87Db as usize] = forms([PLAIN; 8], [fcmov, fcmov, fcmov, fcmov, PLAIN, fcomi, fcomi, PLAIN]);
+    groups[Group::X87Df as usize] = forms([PLAIN; 8], [PLAIN, PLAIN, PLAIN, PLAIN, PLAIN, fcomi, fcomi, PLAIN]);
+    groups[Group::Unary8 as usize] = unary(Imm::Imm8);
+    groups[Group::Unary32 as usize] = unary(Imm::Imm32);
+    // inc and dec keep CF.
+    let step = PLAIN.mixed().lockable();
+    let (call, jmp) = (Op::class(Class::CallInd).m(), Op::class(Class::JmpInd).m());
+    groups[Group::IncDec as usize] = both([step, step, NONE, NONE, NONE, NONE, NONE, NONE]);
+    groups[Group::IncDecBranchPush as usize] = both([step, step, call, FAR, jmp, FAR, PLAIN, NONE]);
+    // bt, bts, btr, btc.
+    let bit = PLAIN.imm(Imm::Imm8).mixed();
+    let change = bit.lockable();
+    groups[Group::BitImm as usize] = both([NONE, NONE, NONE, NONE, bit, change, change, change]);
+    groups
+};
