@@ -1,0 +1,27 @@
+//! What can go wrong while programs are found and built.
+
+use std::io;
+use std::path::PathBuf;
+
+#[derive(Debug, thiserror::Error)]
+pub enum TargetError {
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}:{line}: unknown directive `{text}`; targets/conformance/README.md lists them", path = path.display())]
+    Directive { path: PathBuf, line: usize, text: String },
+    #[error("{path}: no `//@ build:` line; add one (c, cxx, rust or asm)", path = path.display())]
+    NoLanguage { path: PathBuf },
+    #[error("cannot run `{compiler}`: {source}; install it (Debian: gcc, g++, and rustup's rustc)")]
+    NoCompiler { compiler: String, source: io::Error },
+    #[error("`{command}` failed:\n{stderr}")]
+    Compile { command: String, stderr: String },
+    #[error("{path} is not there: install Debian's libpmemobj-dev", path = path.display())]
+    NoPmdk { path: PathBuf },
+}
+
+impl TargetError {
+    pub(crate) fn io(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> TargetError {
+        let path = path.into();
+        move |source| TargetError::Io { path, source }
+    }
+}

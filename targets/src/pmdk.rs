@@ -1,0 +1,91 @@
+//! The map examples of Debian's `libpmemobj-dev`: built from the package's own files, and a workload for them.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::TargetError;
+use crate::compile::compile;
+
+/// The map kinds of `mapcli` that the project's figures are about.
+pub const MAPS: [&str; 7] = ["btree", "rbtree", "ctree", "hashmap_tx", "hashmap_atomic", "skiplist", "rtree"];
+
+/// Most operations that `rtree` can take: its nodes have 256 children, and the example's pool has 160 MB.
+pub const RTREE_OPERATIONS: u32 = 50_000;
+
+const EXAMPLES: &str = "/usr/share/doc/libpmemobj-dev/examples";
+const SOURCES: [&str; 18] = [
+    "map/mapcli.c",
+    "map/map.c",
+    "map/map_btree.c",
+    "map/map_ctree.c",
+    "map/map_rtree.c",
+    "map/map_rbtree.c",
+    "map/map_skiplist.c",
+    "map/map_hashmap_atomic.c",
+    "map/map_hashmap_tx.c",
+    "map/map_hashmap_rp.c",
+    "tree_map/btree_map.c",
+    "tree_map/ctree_map.c",
+    "tree_map/rtree_map.c",
+    "tree_map/rbtree_map.c",
+    "list_map/skiplist_map.c",
+    "hashmap/hashmap_atomic.c",
+    "hashmap/hashmap_tx.c",
+    "hashmap/hashmap_rp.c",
+];
+
+/// Builds `mapcli` into `folder`. Returns the executable.
+pub fn build_mapcli(folder: &Path) -> Result<PathBuf, TargetError> {
+    let examples = Path::new(EXAMPLES);
+    if !examples.join("map/mapcli.c").exists() {
+        return Err(TargetError::NoPmdk { path: examples.to_owned() });
+    }
+    let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("pmdk");
+    let mut command = Command::new("cc");
+    command.args(["-O2", "-g", "-w", "-DNDEBUG", "-I"]).arg(&own);
+    for include in ["", "map", "hashmap", "tree_map", "list_map"] {
+        command.arg("-I").arg(examples.join(include));
+    }
+    let mut sources: Vec<PathBuf> = SOURCES.iter().map(|name| examples.join(name)).collect();
+    command.args(&sources).args(["-lpmemobj", "-lpmem", "-pthread"]);
+    sources.push(own.join("ex_common.h"));
+    let output = folder.join("mapcli");
+    compile(command, &output, &sources)?;
+    Ok(output)
+}
+
+/// What `mapcli` reads from its standard input: `operations` lines, two thirds insertions of scattered keys, then
+/// removals and look-ups in turn. The same text every time.
+pub fn workload(operations: u32) -> String {
+    let mut text = String::new();
+    let mut state = 1u64;
+    let mut keys = Vec::new();
+    for n in 0..operations {
+        let written = match n % 6 {
+            4 if n > 6 => writeln!(text, "r {}", keys[keys.len() / 2]),
+            5 => writeln!(text, "c {}", keys[keys.len() / 3]),
+            _ => {
+                // Knuth's MMIX multiplier; the low 40 bits above the noisy ones are scattered and never 0.
+                state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                keys.push((state >> 24) | 1);
+                writeln!(text, "i {}", keys[keys.len() - 1])
+            }
+        };
+        written.expect("a String takes any text");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workload_has_as_many_lines_as_operations() {
+        let text = workload(1000);
+        assert_eq!(text.lines().count(), 1000);
+        assert!(text.lines().filter(|line| line.starts_with("i ")).count() > 600);
+        assert_eq!(text, workload(1000));
+    }
+}
