@@ -50,6 +50,12 @@ impl<'r> Events<'r> {
     #[expect(clippy::should_implement_trait, reason = "a lending iterator cannot implement `Iterator`")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, ReadError> {
+        Ok(self.next_with_id()?.map(|(_, event)| event))
+    }
+
+    /// As [`Events::next`], with the event's number.
+    #[inline]
+    pub fn next_with_id(&mut self) -> Result<Option<(EventId, Event<'_>)>, ReadError> {
         let step = loop {
             if self.decoder.is_done() && !self.load()? {
                 return Ok(None);
@@ -75,7 +81,7 @@ impl<'r> Events<'r> {
         };
         let offset = self.block_offset();
         match self.decoder.build(step) {
-            Ok(event) => Ok(Some(event)),
+            Ok(event) => Ok(Some((self.last, event))),
             Err(what) => Err(self.reader.file.corrupt(offset, what)),
         }
     }

@@ -1,0 +1,182 @@
+//! A trace as text: one line per event, for people and for `diff`.
+
+use std::fmt;
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::Path;
+
+use crate::cursor::Events;
+use crate::error::ReadError;
+use crate::event::*;
+use crate::reader::TraceReader;
+use crate::symbol::Symbolizer;
+use crate::tables::{ModuleKind, Tables};
+
+/// What to show, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DumpOptions {
+    pub which: Which,
+    /// Name functions and source lines.
+    pub symbols: bool,
+    /// Show the call path of each event below it.
+    pub call_paths: bool,
+}
+
+/// Which events to show.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Which {
+    #[default]
+    All,
+    Range(Range<EventId>),
+    Thread(ThreadId),
+    Context(ContextId),
+    Operation(u64),
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum DumpError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("cannot write the dump: {0}")]
+    Write(#[from] io::Error),
+    #[error("the trace has no operation {0}")]
+    NoOperation(u64),
+}
+
+/// Writes the events of a trace to `out`, each as
+/// `number thread kind place length bytes code-address context`.
+pub fn dump(path: &Path, options: &DumpOptions, out: &mut dyn Write) -> Result<(), DumpError> {
+    let reader = TraceReader::open(path)?;
+    let mut events = select(&reader, &options.which)?;
+    let tables = reader.tables();
+    let mut symbols = options.symbols.then(|| Symbolizer::new(tables));
+    while let Some((id, event)) = events.next_with_id()? {
+        write!(out, "{} t{} ", id.0, event.thread.0)?;
+        write_kind(&event.kind, tables, out)?;
+        write!(out, "  ")?;
+        write_code(event.pc, false, tables, symbols.as_mut(), out)?;
+        writeln!(out, "  c{}", event.context.0)?;
+        if options.call_paths {
+            for return_to in tables.call_path(event.context) {
+                write!(out, "    from ")?;
+                write_code(return_to, true, tables, symbols.as_mut(), out)?;
+                writeln!(out)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn select<'r>(reader: &'r TraceReader, which: &Which) -> Result<Events<'r>, DumpError> {
+    Ok(match which {
+        Which::All => reader.events(),
+        Which::Range(range) => reader.events_in(range.clone()),
+        Which::Thread(thread) => reader.events_of_thread(*thread),
+        Which::Context(context) => reader.events_of_context(*context),
+        Which::Operation(index) => reader.events_in(reader.operation(*index)?.ok_or(DumpError::NoOperation(*index))?),
+    })
+}
+
+fn write_kind(kind: &EventKind<'_>, tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+    let at = |place: Place| format!("{}+{:#x}", pool_name(tables, place.pool), place.offset.0);
+    match *kind {
+        EventKind::Store { place, kind, bytes } => {
+            let name = match kind {
+                StoreKind::Plain => "store",
+                StoreKind::NonTemporal => "nt-store",
+                StoreKind::Direct64 => "direct-store",
+            };
+            write!(out, "{name} {} {} {}", at(place), bytes.len(), Hex(bytes))
+        }
+        EventKind::Rmw { place, old, new } => {
+            write!(out, "rmw {} {} {} -> {}", at(place), new.len(), Hex(old), Hex(new))
+        }
+        EventKind::Flush { kind, target } => {
+            let name = match kind {
+                FlushKind::Clflush => "clflush",
+                FlushKind::Clflushopt => "clflushopt",
+                FlushKind::Clwb => "clwb",
+                FlushKind::Cldemote => "cldemote",
+            };
+            match target {
+                FlushTarget::Pool(place) => write!(out, "{name} {}", at(place)),
+                FlushTarget::Volatile(address) => write!(out, "{name} volatile {address:#x}"),
+            }
+        }
+        EventKind::Fence { kind: FenceKind::Sfence } => write!(out, "sfence"),
+        EventKind::Fence { kind: FenceKind::Mfence } => write!(out, "mfence"),
+        EventKind::Fence { kind: FenceKind::Locked } => write!(out, "locked-fence"),
+        EventKind::Load { place, len } => write!(out, "load {} {len}", at(place)),
+        EventKind::Map { place, len, address } => write!(out, "map {} {len} at {address:#x}", at(place)),
+        EventKind::Unmap { place, len, address } => write!(out, "unmap {} {len} at {address:#x}", at(place)),
+        EventKind::Msync { place, len } => write!(out, "msync {} {len}", at(place)),
+        EventKind::Fsync { pool, data_only } => {
+            write!(out, "{} {}", if data_only { "fdatasync" } else { "fsync" }, pool_name(tables, pool))
+        }
+        EventKind::KernelWrite { place, bytes } => {
+            write!(out, "kernel-write {} {} {}", at(place), bytes.len(), Hex(bytes))
+        }
+        EventKind::FileWrite { place, bytes } => {
+            write!(out, "file-write {} {} {}", at(place), bytes.len(), Hex(bytes))
+        }
+        EventKind::FileZero { place, len } => write!(out, "file-zero {} {len}", at(place)),
+        EventKind::Resize { pool, len } => write!(out, "resize {} {len}", pool_name(tables, pool)),
+        EventKind::ThreadStart => write!(out, "thread-start"),
+        EventKind::ThreadEnd => write!(out, "thread-end"),
+        EventKind::ProcessStart { process, parent: None } => write!(out, "process-start p{}", process.0),
+        EventKind::ProcessStart { process, parent: Some(parent) } => {
+            write!(out, "process-start p{} from p{}", process.0, parent.0)
+        }
+        EventKind::ProcessExit { status: ExitStatus::Code(code) } => write!(out, "process-exit code {code}"),
+        EventKind::ProcessExit { status: ExitStatus::Signal(signal) } => write!(out, "process-exit signal {signal}"),
+        EventKind::Exec { path } => write!(out, "exec {path:?}"),
+        EventKind::OperationBegin { index } => write!(out, "operation-begin {index}"),
+        EventKind::OperationEnd { index } => write!(out, "operation-end {index}"),
+        EventKind::Call { watch, args } => {
+            let args: Vec<String> = args.iter().map(|arg| format!("{arg:#x}")).collect();
+            write!(out, "call {}({})", tables.watch(watch), args.join(", "))
+        }
+        EventKind::Return { watch, value } => write!(out, "return {} = {value:#x}", tables.watch(watch)),
+    }
+}
+
+/// The pool's file name; with its number where several have the same.
+fn pool_name(tables: &Tables, pool: PoolId) -> String {
+    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+    let own = name(&tables.pool(pool).info.path);
+    let same = tables.pools.iter().filter(|other| name(&other.info.path) == own).count();
+    if same > 1 { format!("{own}#{}", pool.0) } else { own }
+}
+
+fn write_code(
+    addr: CodeAddr,
+    is_return: bool,
+    tables: &Tables,
+    symbols: Option<&mut Symbolizer<'_>>,
+    out: &mut dyn Write,
+) -> io::Result<()> {
+    let module = tables.module(addr.module);
+    if module.kind == ModuleKind::None {
+        return write!(out, "-");
+    }
+    write!(out, "{}+{:#x}", module.path.rsplit('/').next().unwrap_or_default(), addr.addr)?;
+    let Some(symbols) = symbols else { return Ok(()) };
+    let frames = if is_return { symbols.call_frames(addr) } else { symbols.frames(addr) };
+    for (number, frame) in frames.iter().enumerate() {
+        let name = frame.function.as_deref().unwrap_or("?");
+        write!(out, "{}{name}", if number == 0 { " " } else { " in " })?;
+        if let Some(source) = &frame.source {
+            write!(out, " {}:{}", source.file, source.line)?;
+        }
+    }
+    Ok(())
+}
+
+/// Bytes in memory order.
+struct Hex<'a>(&'a [u8]);
+
+impl fmt::Display for Hex<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}

@@ -1,0 +1,12 @@
+//! From code addresses to functions and source lines, inlined ones included.
+//!
+//! Debug information is looked for in the module's own file, then by build id, then by `.gnu_debuglink`
+//! (`debug_file`); without any, symbol tables give the function's name. A file that is no longer the one that was
+//! recorded (its build id differs) is never used: a wrong name is worse than none.
+
+mod crc;
+mod debug_file;
+mod symbolizer;
+
+pub use debug_file::SymbolProblem;
+pub use symbolizer::{Frame, SourceLine, Symbolizer};

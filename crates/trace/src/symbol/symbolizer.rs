@@ -1,0 +1,135 @@
+//! Names for code addresses, loaded module by module when first asked for, and remembered.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use addr2line::{Loader, demangle_auto};
+use rustc_hash::FxHashMap;
+
+use crate::event::{CodeAddr, ModuleId};
+use crate::tables::{CodeModule, Tables};
+
+use super::debug_file::{self, SymbolProblem};
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceLine {
+    pub file: String,
+    pub line: u32,
+    /// 0 if unknown.
+    pub column: u32,
+}
+
+/// One function at a code address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Demangled.
+    pub function: Option<String>,
+    pub source: Option<SourceLine>,
+    /// Its code was put into that of the frame that follows.
+    pub inlined: bool,
+}
+
+/// Names of functions and places in source files for the code addresses of one trace.
+pub struct Symbolizer<'t> {
+    tables: &'t Tables,
+    roots: Vec<PathBuf>,
+    modules: FxHashMap<ModuleId, Module>,
+    cache: FxHashMap<CodeAddr, Rc<[Frame]>>,
+}
+
+enum Module {
+    Known { dwarf: Option<Box<Loader>>, symbols: Option<Box<Loader>> },
+    Unknown(SymbolProblem),
+}
+
+impl fmt::Debug for Symbolizer<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Symbolizer").field("roots", &self.roots).field("cached", &self.cache.len()).finish()
+    }
+}
+
+impl<'t> Symbolizer<'t> {
+    pub fn new(tables: &'t Tables) -> Symbolizer<'t> {
+        Symbolizer::with_debug_folders(tables, vec![PathBuf::from("/usr/lib/debug")])
+    }
+
+    /// Looks for separate debug files in these folders instead of `/usr/lib/debug`.
+    pub fn with_debug_folders(tables: &'t Tables, roots: Vec<PathBuf>) -> Symbolizer<'t> {
+        Symbolizer { tables, roots, modules: FxHashMap::default(), cache: FxHashMap::default() }
+    }
+
+    /// The functions at an instruction, innermost first. Empty if nothing is known.
+    pub fn frames(&mut self, addr: CodeAddr) -> Rc<[Frame]> {
+        if let Some(frames) = self.cache.get(&addr) {
+            return Rc::clone(frames);
+        }
+        let frames: Rc<[Frame]> = match self.module(addr.module) {
+            Module::Known { dwarf, symbols } => look_up(addr.addr, dwarf.as_deref(), symbols.as_deref()).into(),
+            Module::Unknown(_) => Rc::new([]),
+        };
+        self.cache.insert(addr, Rc::clone(&frames));
+        frames
+    }
+
+    /// The functions at the call that returns to `return_to`: the call instruction is the one before.
+    pub fn call_frames(&mut self, return_to: CodeAddr) -> Rc<[Frame]> {
+        self.frames(CodeAddr { addr: return_to.addr.saturating_sub(1), ..return_to })
+    }
+
+    /// Why a module has no names, if it has none.
+    pub fn problem(&mut self, module: ModuleId) -> Option<&SymbolProblem> {
+        match self.module(module) {
+            Module::Known { .. } => None,
+            Module::Unknown(problem) => Some(problem),
+        }
+    }
+
+    fn module(&mut self, id: ModuleId) -> &Module {
+        self.modules.entry(id).or_insert_with(|| load(self.tables.module(id), &self.roots))
+    }
+}
+
+fn load(module: &CodeModule, roots: &[PathBuf]) -> Module {
+    let files = match debug_file::find(module, roots) {
+        Ok(files) => files,
+        Err(problem) => return Module::Unknown(problem),
+    };
+    let open = |path: &PathBuf, supplement: Option<&PathBuf>| Loader::new_with_sup(path, supplement).ok().map(Box::new);
+    let dwarf = files.debug.as_ref().and_then(|path| open(path, files.supplement.as_ref()));
+    let symbols = files.binary.as_ref().filter(|path| files.debug.as_ref() != Some(*path));
+    Module::Known { dwarf, symbols: symbols.and_then(|path| open(path, None)) }
+}
+
+fn look_up(addr: u64, dwarf: Option<&Loader>, symbols: Option<&Loader>) -> Vec<Frame> {
+    let mut frames = dwarf.and_then(|dwarf| dwarf_frames(addr, dwarf)).unwrap_or_default();
+    let symbol = || {
+        let name = [dwarf, symbols].into_iter().flatten().find_map(|loader| loader.find_symbol(addr))?;
+        Some(demangle_auto(Cow::Borrowed(name), None).into_owned())
+    };
+    match frames.last_mut() {
+        Some(outermost) if outermost.function.is_none() => outermost.function = symbol(),
+        Some(_) => {}
+        None => frames.extend(symbol().map(|name| Frame { function: Some(name), ..Frame::default() })),
+    }
+    frames
+}
+
+fn dwarf_frames(addr: u64, dwarf: &Loader) -> Option<Vec<Frame>> {
+    let mut frames = Vec::new();
+    let mut found = dwarf.find_frames(addr).ok()?;
+    // Broken debug information ends the list; what came before is right.
+    while let Ok(Some(frame)) = found.next() {
+        let function = frame.function.and_then(|function| Some(function.demangle().ok()?.into_owned()));
+        let source = frame.location.and_then(|location| {
+            let (file, line) = (location.file?.to_owned(), location.line?);
+            Some(SourceLine { file, line, column: location.column.unwrap_or(0) })
+        });
+        frames.push(Frame { function, source, inlined: true });
+    }
+    if let Some(outermost) = frames.last_mut() {
+        outermost.inlined = false;
+    }
+    Some(frames)
+}
