@@ -1,0 +1,133 @@
+//! How to get from a frame to its caller at a given pc: the `.eh_frame` row, reduced to what call paths need.
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Operation, RegisterRule, UnwindContext,
+    UnwindSection, X86_64,
+};
+
+use crate::load::modules;
+use crate::map::U64Map;
+
+/// The caller's frame starts at CFA = (rsp or rbp) + `cfa_offset`; its return address is at CFA − 8.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    pub cfa_rbp: bool,
+    pub cfa_offset: i32,
+    /// CFA is the word found at (register + offset) instead (realigned stacks).
+    pub deref: bool,
+    /// The caller's rbp is saved at CFA + this; 0: unchanged.
+    pub rbp_offset: i32,
+    /// There is no caller (the return address is undefined): the outermost frame.
+    pub outermost: bool,
+    /// A signal frame: paths end here.
+    pub signal: bool,
+}
+
+static mut CACHE: U64Map<Option<Rule>> = U64Map::new();
+
+/// The rule at `pc`. `exact`: pc is an instruction about to run; else it is a return address (the call lies before it).
+/// The context lock or the engine lock serialises callers: see `path`.
+pub fn at(pc: u64, exact: bool) -> Option<Rule> {
+    let _guard = super::path::RULES.lock();
+    let pc = if exact { pc } else { pc - 1 };
+    // SAFETY: RULES is held.
+    let cache = unsafe { &mut *core::ptr::addr_of_mut!(CACHE) };
+    if let Some(rule) = cache.get(pc) {
+        return rule;
+    }
+    let rule = parse(pc);
+    cache.insert(pc, rule);
+    rule
+}
+
+/// Code went away: rules of old addresses mean nothing any more.
+pub fn forget() {
+    let _guard = super::path::RULES.lock();
+    // SAFETY: RULES is held.
+    unsafe { (*core::ptr::addr_of_mut!(CACHE)).clear() };
+}
+
+fn parse(pc: u64) -> Option<Rule> {
+    let module = modules::find(pc)?;
+    if module.eh_frame_hdr == 0 {
+        return None;
+    }
+    // SAFETY: the module is mapped; the header and the frame data lie between its start and end (checked by the parser's
+    // bounds, which are the end of the module).
+    let header_bytes = unsafe {
+        core::slice::from_raw_parts(module.eh_frame_hdr as *const u8, (module.end - module.eh_frame_hdr) as usize)
+    };
+    let bases = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr);
+    let header = EhFrameHdr::new(header_bytes, NativeEndian).parse(&bases, 8).ok()?;
+    let frame_at = match header.eh_frame_ptr() {
+        gimli::Pointer::Direct(address) => address,
+        gimli::Pointer::Indirect(_) => return None,
+    };
+    if frame_at < module.start || frame_at >= module.end {
+        return None;
+    }
+    // SAFETY: as above.
+    let frame_bytes = unsafe { core::slice::from_raw_parts(frame_at as *const u8, (module.end - frame_at) as usize) };
+    let frame = EhFrame::new(frame_bytes, NativeEndian);
+    let bases = bases.set_eh_frame(frame_at);
+    let mut context = UnwindContext::new();
+    let fde = header.table()?.fde_for_address(&frame, &bases, pc, |s, b, o| s.cie_from_offset(b, o)).ok()?;
+    if !fde.contains(pc) {
+        return None;
+    }
+    let signal = fde.is_signal_trampoline();
+    let row = fde.unwind_info_for_address(&frame, &bases, &mut context, pc).ok()?;
+    let mut rule = Rule { signal, ..Rule::default() };
+    match row.register(X86_64::RA) {
+        RegisterRule::Offset(-8) => {}
+        RegisterRule::Undefined => {
+            rule.outermost = true;
+            return Some(rule);
+        }
+        _ if signal => return Some(rule),
+        _ => return None,
+    }
+    match row.cfa() {
+        CfaRule::RegisterAndOffset { register, offset } => {
+            match *register {
+                X86_64::RSP => {}
+                X86_64::RBP => rule.cfa_rbp = true,
+                _ => return None,
+            }
+            rule.cfa_offset = i32::try_from(*offset).ok()?;
+        }
+        CfaRule::Expression(expression) => {
+            let expression = expression.get(&frame).ok()?;
+            let mut operations = expression.operations(fde.cie().encoding());
+            match operations.next().ok()?? {
+                Operation::RegisterOffset { register, offset, .. } => {
+                    match register {
+                        X86_64::RSP => {}
+                        X86_64::RBP => rule.cfa_rbp = true,
+                        _ => return None,
+                    }
+                    rule.cfa_offset = i32::try_from(offset).ok()?;
+                    match operations.next().ok()? {
+                        Some(Operation::Deref { .. }) => {
+                            if operations.next().ok()?.is_some() {
+                                return None;
+                            }
+                            rule.deref = true;
+                        }
+                        None => {}
+                        // The PLT's row: rsp + 8 + ((rip & 15) >= 11) << 3. Stubs make no PM access.
+                        Some(_) => return None,
+                    }
+                }
+                _ => return None,
+            }
+        }
+    }
+    rule.rbp_offset = match row.register(X86_64::RBP) {
+        RegisterRule::Undefined | RegisterRule::SameValue => 0,
+        RegisterRule::Offset(offset) => i32::try_from(offset).ok()?,
+        _ if rule.deref => 0,
+        _ => return None,
+    };
+    Some(rule)
+}

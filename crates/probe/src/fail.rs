@@ -1,0 +1,47 @@
+//! The loud end: what the engine cannot handle is said, and the process stops. A wrong trace is never recorded in silence.
+
+use alloc::format;
+use core::fmt;
+
+use crate::ring;
+use crate::sys::{nr, sys};
+use crate::thread::Thread;
+
+/// Exit code of a target process that the engine ended (the message tells why).
+pub const EXIT: u64 = 70;
+
+/// Tells the host that the recording cannot go on, and why; ends the process.
+pub fn refuse(thread: &mut Thread, what: fmt::Arguments<'_>) -> ! {
+    let text = format!("{what}");
+    ring::message(thread, 2, &text);
+    exit()
+}
+
+#[macro_export]
+macro_rules! refuse {
+    ($thread:expr, $($arg:tt)*) => { $crate::fail::refuse($thread, format_args!($($arg)*)) };
+}
+
+/// The host is gone or told us to stop: nothing can be recorded any more.
+pub fn host_gone() -> ! {
+    exit()
+}
+
+/// Before there is a ring: a line on standard error.
+pub fn early(text: &str) -> ! {
+    sys!(nr::WRITE, 2, text.as_ptr(), text.len());
+    exit()
+}
+
+fn exit() -> ! {
+    loop {
+        sys!(nr::EXIT_GROUP, EXIT);
+    }
+}
+
+#[panic_handler]
+fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
+    let text = format!("fencepost: internal error in the probe: {info}\n");
+    sys!(nr::WRITE, 2, text.as_ptr(), text.len());
+    exit()
+}

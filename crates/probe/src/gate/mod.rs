@@ -1,0 +1,9 @@
+//! Assembly between translated code and the engine.
+//!
+//! - [`pass`]: leaving translated code for Rust and coming back, with the whole state of the program saved.
+//! - [`peek`]: reading memory of the program that may not be there.
+//! - [`record`]: writing one record from inside a block, without leaving it.
+
+pub mod pass;
+pub mod peek;
+pub mod record;

@@ -1,0 +1,31 @@
+//! The probe: becomes the target's process, translates its code block by block, and records what reaches PM.
+//!
+//! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`gate`] is
+//! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
+//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host.
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+mod context;
+mod fail;
+mod gate;
+mod layout;
+mod load;
+mod map;
+mod memory;
+mod pm;
+mod ring;
+mod signal;
+mod site;
+mod sys;
+mod syscall;
+mod task;
+mod thread;
+mod translate;
+
+core::arch::global_asm!(
+    ".globl _start", "_start:", "xor ebp, ebp", "mov rdi, rsp", "and rsp, -16", "call {start}", "ud2",
+    start = sym load::start,
+);

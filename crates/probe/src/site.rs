@@ -1,0 +1,91 @@
+//! Sites: the instrumented instructions. The table lies at a fixed address; the record gate reads it.
+
+use wire::record::{Header, kind};
+
+use crate::context::rule::Rule;
+use crate::layout;
+use crate::ring;
+use crate::sys::{self, PROT_READ, PROT_WRITE};
+use crate::thread::Thread;
+
+/// What `gate/record.rs` must know about an instruction. 32 bytes: the gate indexes with a shift.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub struct Site {
+    /// Low half of a record's first word (kind, aux); the payload size is in `size`.
+    pub kind_aux: u32,
+    /// Payload bytes: the bytes stored (0 for flushes and fences).
+    pub size: u32,
+    /// CFA = (rbp or rsp) + this.
+    pub cfa_offset: i32,
+    /// The caller's rbp is at CFA + this; 0: it is still in rbp.
+    pub rbp_offset: i32,
+    pub flags: u32,
+    _pad: u32,
+    pub pc: u64,
+}
+
+/// Bits of [`Site::flags`].
+pub mod flag {
+    /// CFA is computed from rbp instead of rsp.
+    pub const CFA_RBP: u32 = 1;
+    /// No usable unwind rule: always ask the slow path.
+    pub const NO_RULE: u32 = 2;
+    /// After this the thread has something pending (flush, non-temporal store).
+    pub const SETS_PENDING: u32 = 4;
+    pub const CLEARS_PENDING: u32 = 8;
+    /// The payload is `old` then the new bytes (read-modify-write).
+    pub const HAS_OLD: u32 = 16;
+    /// Value of a non-temporal store: was captured in `Thread::old` before the store.
+    pub const CAPTURED: u32 = 32;
+}
+
+static mut COUNT: u32 = 1;
+static mut MAPPED: u64 = layout::SITES;
+
+/// Adds a site and tells the host of it. The engine lock is held. Number 0 is never given.
+pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size: u32, mut flags: u32) -> u32 {
+    let rule = crate::context::rule::at(pc, true);
+    let (cfa_offset, rbp_offset) = match rule {
+        Some(Rule { cfa_rbp, cfa_offset, rbp_offset, deref: false, .. }) => {
+            if cfa_rbp {
+                flags |= flag::CFA_RBP;
+            }
+            (cfa_offset, rbp_offset)
+        }
+        _ => {
+            flags |= flag::NO_RULE;
+            (0, 0)
+        }
+    };
+    if kind_aux.0 == kind::FLUSH || (kind_aux.0 == kind::STORE && kind_aux.1 != wire::record::store::PLAIN) {
+        flags |= flag::SETS_PENDING;
+    }
+    if kind_aux.0 == kind::FENCE || kind_aux.0 == kind::RMW {
+        flags |= flag::CLEARS_PENDING;
+    }
+    // SAFETY: the engine lock is held; the table is mapped before it is written.
+    let number = unsafe {
+        let number = COUNT;
+        let address = layout::SITES + number as u64 * size_of::<Site>() as u64;
+        if address + size_of::<Site>() as u64 > MAPPED {
+            if MAPPED >= layout::SITES + layout::SITES_BYTES {
+                crate::refuse!(thread, "more than {} instrumented instructions", number);
+            }
+            sys::map_anonymous(MAPPED, 1 << 16, PROT_READ | PROT_WRITE);
+            MAPPED += 1 << 16;
+        }
+        COUNT += 1;
+        let kind_aux = kind_aux.0 as u32 | (kind_aux.1 as u32) << 8;
+        (address as *mut Site).write(Site { kind_aux, size, cfa_offset, rbp_offset, flags, _pad: 0, pc });
+        number
+    };
+    let header = Header { kind: kind::SITE, site: number, address: pc, ..Header::default() };
+    ring::order(thread).put(header, &[bytes]);
+    number
+}
+
+pub fn get(number: u32) -> &'static Site {
+    // SAFETY: numbers come from `add`.
+    unsafe { &*((layout::SITES + number as u64 * size_of::<Site>() as u64) as *const Site) }
+}

@@ -1,0 +1,58 @@
+//! Raw system calls of the engine itself, and their numbers.
+
+use core::arch::asm;
+
+/// A system call with up to six arguments; the kernel's raw answer (negative errno on failure).
+///
+/// # Safety
+/// As dangerous as the call named by `nr`.
+#[inline(always)]
+pub unsafe fn call(nr: u64, a: [u64; 6]) -> i64 {
+    let ret: i64;
+    // SAFETY: the kernel clobbers rcx, r11 and rax only; the caller vouches for the rest.
+    unsafe {
+        asm!("syscall", inlateout("rax") nr => ret, in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3],
+             in("r8") a[4], in("r9") a[5], lateout("rcx") _, lateout("r11") _, options(nostack));
+    }
+    ret
+}
+
+macro_rules! sys {
+    ($nr:expr $(, $arg:expr)*) => {{
+        #[allow(unused_mut, unused_assignments, reason = "shared by calls of every arity")]
+        let a = { let mut a = [0u64; 6]; let mut i = 0; $( a[i] = $arg as u64; i += 1; )* let _ = i; a };
+        // SAFETY: stated at the call site by the surrounding code.
+        #[allow(unused_unsafe, reason = "used inside and outside unsafe blocks")]
+        unsafe { $crate::sys::call($nr as u64, a) }
+    }};
+}
+pub(crate) use sys;
+
+/// The x86-64 system call numbers that the engine names.
+pub mod nr {
+    include!("sys_numbers.rs");
+}
+
+pub const PROT_READ: u64 = 1;
+pub const PROT_WRITE: u64 = 2;
+pub const PROT_EXEC: u64 = 4;
+pub const MAP_SHARED: u64 = 1;
+pub const MAP_PRIVATE: u64 = 2;
+pub const MAP_FIXED: u64 = 0x10;
+pub const MAP_ANONYMOUS: u64 = 0x20;
+pub const MAP_NORESERVE: u64 = 0x4000;
+pub const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+
+pub const ENOENT: i64 = 2;
+pub const EINTR: i64 = 4;
+pub const EBADF: i64 = 9;
+pub const ENOMEM: i64 = 12;
+pub const EFAULT: i64 = 14;
+pub const EINVAL: i64 = 22;
+pub const ENOSYS: i64 = 38;
+
+/// Maps fresh zeroed memory at a fixed, free address.
+pub fn map_anonymous(address: u64, len: u64, prot: u64) -> i64 {
+    let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
+    sys!(nr::MMAP, address, len, prot, flags, -1i64, 0)
+}

@@ -1,0 +1,135 @@
+//! Code caches. Each lies within reach (±2 GiB) of the code it translates, so that rip-relative operands need only a new
+//! displacement.
+
+use alloc::vec::Vec;
+
+use super::emit::Emit;
+use crate::gate::pass;
+use crate::ring::control;
+use crate::sys::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
+
+const DEFAULT_BYTES: u64 = 64 << 20;
+/// Room that a block may need at most.
+pub const BLOCK_ROOM: u64 = 32 << 10;
+
+#[derive(Debug)]
+pub struct Arena {
+    pub start: u64,
+    pub end: u64,
+    pub at: u64,
+    /// A `jmp` to the gate for unknown indirect targets, within reach of this arena's blocks.
+    pub miss: u64,
+    /// (start of a block in the cache, block), ascending.
+    pub blocks: Vec<(u64, u32)>,
+}
+
+static mut ARENAS: Vec<Arena> = Vec::new();
+
+fn arenas() -> &'static mut Vec<Arena> {
+    // SAFETY: the engine lock is held by all callers (readers in signal handlers only run when this thread is in the
+    // cache, and the vector is then changed only by threads that hold the lock).
+    unsafe { &mut *core::ptr::addr_of_mut!(ARENAS) }
+}
+
+/// Pointers for `jmp [absolute]` into the gates: at fixed low addresses, since the probe is linked there.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Gates {
+    pub exit: unsafe extern "C" fn(),
+    pub miss: unsafe extern "C" fn(),
+    pub syscall: unsafe extern "C" fn(),
+    pub emulate: unsafe extern "C" fn(),
+    pub call: unsafe extern "C" fn(),
+    pub record: unsafe extern "C" fn(),
+    pub record_keep: unsafe extern "C" fn(),
+    pub take_order: unsafe extern "C" fn(),
+    pub is_pm: unsafe extern "C" fn(),
+}
+pub static GATES: Gates = Gates {
+    exit: pass::gate_exit,
+    miss: pass::gate_miss,
+    syscall: pass::gate_syscall,
+    emulate: pass::gate_emulate,
+    call: pass::gate_call,
+    record: crate::gate::record::gate_record,
+    record_keep: crate::gate::record::gate_record_keep,
+    take_order: crate::gate::record::gate_take_order,
+    is_pm: crate::gate::record::gate_is_pm,
+};
+
+/// The address of a gate's pointer.
+macro_rules! gate {
+    ($name:ident) => {
+        &raw const $crate::translate::arena::GATES as u64 + core::mem::offset_of!($crate::translate::arena::Gates, $name) as u64
+    };
+}
+pub(crate) use gate;
+
+/// The arena for code at `pc`: an existing one in reach with room, or a new one. `None`: no place in reach or no memory.
+pub fn for_code(pc: u64) -> Option<usize> {
+    let found = arenas().iter().rposition(|a| in_reach(a.start, a.end, pc) && a.at + BLOCK_ROOM <= a.end);
+    found.or_else(|| create(pc))
+}
+
+pub fn get(index: usize) -> &'static mut Arena {
+    &mut arenas()[index]
+}
+
+pub fn count() -> usize {
+    arenas().len()
+}
+
+fn in_reach(start: u64, end: u64, pc: u64) -> bool {
+    // Rip-relative operands reach up to 1 GiB beyond the code with this margin.
+    const REACH: u64 = 1 << 30;
+    pc.abs_diff(start) < REACH + (REACH / 2) && pc.abs_diff(end) < REACH + (REACH / 2)
+}
+
+fn create(pc: u64) -> Option<usize> {
+    let bytes = match control().cache_bytes {
+        0 => DEFAULT_BYTES,
+        small => small.max(4 * BLOCK_ROOM),
+    };
+    // First choice by region: below a PIE or the libraries (their heaps and mappings grow away from there), above a
+    // low executable (its heap gets the room in between). Then anywhere in reach.
+    let mut candidates = Vec::new();
+    if pc < 0x6000_0000 {
+        candidates.push(0x5800_0000u64.wrapping_sub(0));
+    }
+    for step in 0..40u64 {
+        let below = pc.wrapping_sub((700 << 20) + step * (18 << 20));
+        let above = pc.wrapping_add((500 << 20) + step * (18 << 20));
+        candidates.push(below & !0xff_ffff);
+        candidates.push(above & !0xff_ffff);
+    }
+    for start in candidates {
+        if start < 0x1_0000 || start >= 1 << 47 || !in_reach(start, start + bytes, pc) {
+            continue;
+        }
+        if sys::map_anonymous(start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) == start as i64 {
+            let mut emit = Emit { at: start, end: start + bytes, full: false };
+            emit.jump_through(gate!(miss));
+            let arena = Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new() };
+            arenas().push(arena);
+            return Some(arenas().len() - 1);
+        }
+    }
+    None
+}
+
+/// The block whose code contains this cache address.
+pub fn block_at(address: u64) -> Option<u32> {
+    let arena = arenas().iter().find(|a| (a.start..a.end).contains(&address))?;
+    let after = arena.blocks.partition_point(|&(start, _)| start <= address);
+    Some(arena.blocks[after.checked_sub(1)?].1)
+}
+
+/// Is this address inside any code cache?
+pub fn contains(address: u64) -> bool {
+    arenas().iter().any(|a| (a.start..a.end).contains(&address))
+}
+
+/// The code caches, for hiding them from the program's view of its memory.
+pub fn regions() -> impl Iterator<Item = (u64, u64)> {
+    arenas().iter().map(|a| (a.start, a.end))
+}

@@ -1,0 +1,95 @@
+//! Blocks: what was translated, where its code is, and how cache addresses map back to the program's.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use crate::map::U64Map;
+
+/// What a machine address in a block means (see [`super::locate`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Flavour {
+    /// The program's registers are in the machine; the instruction at pc is next.
+    Clean,
+    /// As clean, but one register is in the spill slot `t0`.
+    Spilled,
+    /// The instruction's own access to the alias: the register is in `t0`, flags may be in `t2`.
+    Alias,
+    /// Inside instrumentation.
+    Busy,
+}
+
+/// From `at` (offset in the block's code) on, this holds, up to the next mark.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    pub at: u16,
+    pub flavour: Flavour,
+    pub reg: u8,
+    /// pc relative to the block's.
+    pub pc: i32,
+}
+
+#[derive(Debug)]
+pub struct Block {
+    pub pc: u64,
+    /// Start and end of its code in the cache.
+    pub code: u64,
+    pub code_end: u64,
+    /// Where direct jumps enter.
+    pub entry: u64,
+    /// Where indirect branches enter (verifies the target); 0: none yet.
+    pub indirect: u64,
+    /// Displacement of the jump to the next block with the same table index; 0 without `indirect`.
+    pub chain: u64,
+    pub marks: Box<[Mark]>,
+    /// First exit that is linked to this block (see `link::Exit::next`); `NONE` if none.
+    pub incoming: u32,
+    /// Lowest and highest byte of program code translated here.
+    pub low: u64,
+    pub high: u64,
+    pub dead: bool,
+    pub arena: u32,
+}
+
+pub const NONE: u32 = u32::MAX;
+
+static mut BLOCKS: Vec<Block> = Vec::new();
+static mut BY_PC: U64Map<u32> = U64Map::new();
+
+fn blocks() -> &'static mut Vec<Block> {
+    // SAFETY: the engine lock is held (or the world stands still: signal handler with this thread in the cache).
+    unsafe { &mut *core::ptr::addr_of_mut!(BLOCKS) }
+}
+
+fn by_pc() -> &'static mut U64Map<u32> {
+    // SAFETY: as above.
+    unsafe { &mut *core::ptr::addr_of_mut!(BY_PC) }
+}
+
+pub fn find(pc: u64) -> Option<u32> {
+    by_pc().get(pc)
+}
+
+pub fn get(number: u32) -> &'static mut Block {
+    &mut blocks()[number as usize]
+}
+
+pub fn add(block: Block) -> u32 {
+    let number = blocks().len() as u32;
+    by_pc().insert(block.pc, number);
+    blocks().push(block);
+    number
+}
+
+/// The block is no longer found by its pc. Its code stays for threads that are in it.
+pub fn forget(number: u32) {
+    let block = get(number);
+    block.dead = true;
+    if by_pc().get(block.pc) == Some(number) {
+        by_pc().remove(block.pc);
+    }
+}
+
+pub fn all() -> impl Iterator<Item = (u32, &'static mut Block)> {
+    blocks().iter_mut().enumerate().map(|(i, b)| (i as u32, b))
+}

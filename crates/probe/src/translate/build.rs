@@ -1,0 +1,327 @@
+//! Building one block: scanning the program's code, copying what can be copied, rewriting the rest.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::fmt;
+use core::mem::offset_of;
+
+use isa::scan::{Class, Scan, scan};
+
+use super::arena::{self, gate};
+use super::block::{self, Block, Flavour, Mark};
+use super::emit::{self, Emit, RCX, RDX, Reg};
+use super::{branch, code, emulate, learned, link, live, order, watch};
+use crate::thread::Thread;
+
+/// Blocks go on past conditional jumps and through direct jumps, up to this many instructions.
+const MAX_INSTRUCTIONS: usize = 96;
+
+/// Code to be emitted behind the block: what is rarely taken must not lie in the way.
+type Tail = Box<dyn FnOnce(&mut Builder<'_>)>;
+
+pub struct Builder<'a> {
+    pub thread: &'a mut Thread,
+    pub emit: Emit,
+    /// Where the block's code begins, and its first instruction.
+    code: u64,
+    pub pc: u64,
+    marks: Vec<Mark>,
+    /// Direct exits: displacement to patch, and the target's pc.
+    exits: Vec<(u64, u64)>,
+    /// rip-relative disp32 fields that refer to an 8-byte constant behind the block.
+    literals: Vec<(u64, u64)>,
+    tails: Vec<Tail>,
+    low: u64,
+    high: u64,
+}
+
+impl fmt::Debug for Builder<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Builder({:#x})", self.pc)
+    }
+}
+
+/// One instruction of the program.
+#[derive(Clone, Copy, Debug)]
+pub struct Instruction<'a> {
+    pub pc: u64,
+    pub bytes: &'a [u8],
+    pub scan: Scan,
+}
+
+impl Instruction<'_> {
+    pub fn next(&self) -> u64 {
+        self.pc + self.scan.len as u64
+    }
+    /// Absolute address of a rip-relative operand.
+    pub fn rip_target(&self) -> u64 {
+        let at = self.scan.disp_at as usize;
+        let disp = i32::from_le_bytes([self.bytes[at], self.bytes[at + 1], self.bytes[at + 2], self.bytes[at + 3]]);
+        self.next().wrapping_add_signed(disp as i64)
+    }
+}
+
+pub const fn slot_t0() -> usize {
+    offset_of!(Thread, t0)
+}
+
+/// A landing apart from its block (see [`Builder::landing`]). Returns its address and the displacement of its chain.
+pub fn landing_stub(thread: &mut Thread, number: u32) -> Option<(u64, u64)> {
+    let block = block::get(number);
+    let arena = arena::get(block.arena as usize);
+    let start = (arena.at + 15) & !15;
+    let mut b = Builder::new(thread, Emit { at: start, end: arena.end, full: false }, block.pc);
+    let chain = b.landing(block.pc, arena.miss);
+    let jump = b.emit.jmp();
+    b.emit.patch(jump, block.entry);
+    if b.emit.full {
+        return None;
+    }
+    arena.at = b.emit.at;
+    arena.blocks.push((start, number));
+    Some((start, chain))
+}
+
+/// Translates from `pc`. `indirect`: indirect branches come here, so the block starts by checking their target.
+/// The engine lock is held. Returns the block's number.
+pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
+    let index = match arena::for_code(pc) {
+        Some(index) => index,
+        None => crate::refuse!(thread, "no room for a code cache within 1.5 GiB of the code at {pc:#x}"),
+    };
+    let arena = arena::get(index);
+    let start = (arena.at + 15) & !15;
+    let emit = Emit { at: start, end: arena.end, full: false };
+    let mut b = Builder::new(thread, emit, pc);
+    b.mark(Flavour::Busy, pc, 0);
+    let (mut indirect_at, mut chain) = (0, 0);
+    if indirect {
+        indirect_at = start;
+        chain = b.landing(pc, arena.miss);
+    }
+    let entry = b.emit.at;
+    b.body();
+    b.finish();
+    if b.emit.full {
+        // A block fits into BLOCK_ROOM: `for_code` guarantees it.
+        crate::refuse!(b.thread, "a block at {pc:#x} does not fit into the code cache");
+    }
+    let Builder { emit, marks, low, high, .. } = b;
+    arena.at = emit.at;
+    let number = block::add(Block {
+        pc,
+        code: start,
+        code_end: emit.at,
+        entry,
+        indirect: indirect_at,
+        chain,
+        marks: marks.into_boxed_slice(),
+        incoming: block::NONE,
+        low,
+        high,
+        dead: false,
+        arena: index as u32,
+    });
+    arena.blocks.push((start, number));
+    code::translated(low, high);
+    number
+}
+
+impl<'a> Builder<'a> {
+    fn new(thread: &'a mut Thread, emit: Emit, pc: u64) -> Self {
+        let code = emit.at;
+        Builder {
+            thread,
+            emit,
+            code,
+            pc,
+            marks: Vec::with_capacity(32),
+            exits: Vec::with_capacity(8),
+            literals: Vec::new(),
+            tails: Vec::new(),
+            low: pc,
+            high: pc,
+        }
+    }
+
+    /// What the machine address reached now means, until the next mark.
+    pub fn mark(&mut self, flavour: Flavour, pc: u64, reg: Reg) {
+        let at = (self.emit.at - self.code) as u16;
+        let pc = pc.wrapping_sub(self.pc) as i32;
+        match self.marks.last_mut() {
+            Some(last) if last.at == at => *last = Mark { at, flavour, reg, pc },
+            _ => self.marks.push(Mark { at, flavour, reg, pc }),
+        }
+    }
+
+    pub fn tail(&mut self, tail: impl FnOnce(&mut Builder<'_>) + 'static) {
+        self.tails.push(Box::new(tail));
+    }
+
+    /// A direct exit through the displacement at `at`.
+    pub fn exit(&mut self, at: u64, target: u64) {
+        self.exits.push((at, target));
+    }
+
+    /// The disp32 just emitted (its address) shall refer to this constant.
+    pub fn literal(&mut self, disp_at: u64, value: u64) {
+        self.literals.push((disp_at, value));
+    }
+
+    /// Checks that an indirect branch really wants `pc` (its table index is only 16 bits). rcx is in t0.
+    /// Returns the displacement of the jump taken if not.
+    pub fn landing(&mut self, pc: u64, miss: u64) -> u64 {
+        let target = offset_of!(Thread, target);
+        let chain;
+        if live::flags_before(pc) {
+            // Without touching the flags: rcx = target - pc; jrcxz.
+            let t1 = offset_of!(Thread, t1);
+            self.emit.save(t1, RDX);
+            self.emit.load(RCX, target);
+            self.emit.constant(RDX, pc.wrapping_neg());
+            self.emit.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
+            self.emit.load(RDX, t1);
+            let same = self.emit.short(0xe3); // jrcxz
+            chain = self.emit.jmp();
+            self.emit.here(same);
+            self.emit.load(RCX, slot_t0());
+        } else {
+            self.emit.constant(RCX, pc);
+            self.emit.cmp_gs(RCX, target);
+            self.emit.load(RCX, slot_t0());
+            chain = self.emit.jcc(5);
+        }
+        self.emit.patch(chain, miss);
+        chain
+    }
+
+    fn body(&mut self) {
+        let mut pc = self.pc;
+        // Direct jumps that were followed: never into the same block twice.
+        let mut followed: [u64; 8] = [0; 8];
+        let mut hops = 0;
+        if watch::is_return(pc) {
+            watch::emit_return(self, pc);
+        }
+        for _ in 0..MAX_INSTRUCTIONS {
+            let Some(bytes) = code::bytes(pc) else {
+                return emulate::emit(self, pc, pc, emulate::What::NoCode);
+            };
+            let Some(scan) = scan(bytes) else {
+                // The instruction reaches into a page that is not there: it faults when it runs.
+                return emulate::emit(self, pc, pc, emulate::What::NoCode);
+            };
+            let i = Instruction { pc, bytes, scan };
+            if scan.class == Class::Unknown {
+                return emulate::emit_unknown(self, i);
+            }
+            self.low = self.low.min(pc);
+            self.high = self.high.max(i.next());
+            if watch::is_entry(pc) {
+                watch::emit_entry(self, pc);
+            }
+            self.mark(Flavour::Clean, pc, 0);
+            match branch::emit(self, i) {
+                branch::After::Next => {}
+                branch::After::End => return,
+                branch::After::Jump(target) => {
+                    if hops == followed.len() || followed[..hops].contains(&target) || target == self.pc {
+                        self.jump_out(target);
+                        return;
+                    }
+                    followed[hops] = target;
+                    hops += 1;
+                    pc = target;
+                    continue;
+                }
+                branch::After::NotABranch => self.straight(i),
+            }
+            pc = i.next();
+            if watch::is_return(pc) {
+                break;
+            }
+        }
+        self.mark(Flavour::Clean, pc, 0);
+        self.jump_out(pc);
+    }
+
+    /// Leaves the block for `target`.
+    pub fn jump_out(&mut self, target: u64) {
+        let at = self.emit.jmp();
+        self.exit(at, target);
+    }
+
+    fn straight(&mut self, i: Instruction<'_>) {
+        match i.scan.class {
+            _ if learned::is_learned(i.pc) => learned::emit(self, i),
+            Class::Clflush | Class::Clflushopt | Class::Clwb | Class::Cldemote => order::emit_flush(self, i),
+            Class::Sfence | Class::Mfence => order::emit_fence(self, i),
+            Class::Locked => order::emit_locked(self, i),
+            Class::Plain | Class::Lfence | Class::Cpuid | Class::Int3 | Class::Ud | Class::Hlt | Class::IntN => self.copy(i),
+            class => emulate::emit_class(self, i, class),
+        }
+    }
+
+    /// Copies an instruction; a rip-relative operand gets a new displacement.
+    pub fn copy(&mut self, i: Instruction<'_>) {
+        let bytes = &i.bytes[..i.scan.len as usize];
+        if i.scan.disp_at == 0 {
+            return self.emit.bytes(bytes);
+        }
+        let target = i.rip_target();
+        let at = i.scan.disp_at as usize;
+        let end = self.emit.at + bytes.len() as u64;
+        let distance = target.wrapping_sub(end) as i64;
+        if let Ok(near) = i32::try_from(distance) {
+            self.emit.bytes(&bytes[..at]);
+            self.emit.bytes(&near.to_le_bytes());
+            self.emit.bytes(&bytes[at + 4..]);
+        } else if target < 1 << 31 {
+            // Absolute: the ModRM byte in front of the displacement gets a SIB byte without base and index.
+            self.emit.bytes(&bytes[..at - 1]);
+            self.emit.bytes(&[bytes[at - 1] & !7 | 4, 0x25]);
+            self.emit.u32(target as u32);
+            self.emit.bytes(&bytes[at + 4..]);
+        } else {
+            learned::copy_far(self, i, target);
+        }
+    }
+
+    /// Tails, constants and exit stubs behind the block. Returns the number of exits made.
+    fn finish(&mut self) -> usize {
+        let end_pc = self.high;
+        self.mark(Flavour::Busy, end_pc, 0);
+        // Tails may add tails.
+        while !self.tails.is_empty() {
+            for tail in core::mem::take(&mut self.tails) {
+                tail(self);
+            }
+        }
+        self.mark(Flavour::Busy, end_pc, 0);
+        if !self.literals.is_empty() {
+            while self.emit.at & 7 != 0 {
+                self.emit.u8(0xcc);
+            }
+            for (disp_at, value) in core::mem::take(&mut self.literals) {
+                let here = self.emit.at;
+                self.emit.patch(disp_at, here);
+                self.emit.u64(value);
+            }
+        }
+        let exits = core::mem::take(&mut self.exits);
+        let count = exits.len();
+        for (displacement, target) in exits {
+            if self.emit.full {
+                break;
+            }
+            // A stub leaves for the engine; its state is the program's at `target`.
+            self.mark(Flavour::Clean, target, 0);
+            let stub = self.emit.at;
+            let number = link::add(displacement, target, stub);
+            self.emit.save_imm(offset_of!(Thread, arg), number);
+            self.emit.jump_through(gate!(exit));
+            emit::patch(displacement, stub);
+        }
+        count
+    }
+}

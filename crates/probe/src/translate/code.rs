@@ -1,0 +1,144 @@
+//! The program's executable memory: what may be translated, and noticing when it changes.
+
+use alloc::vec::Vec;
+
+use super::{block, link};
+use crate::context::path;
+use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
+use crate::thread::Thread;
+
+/// Executable memory of the program.
+#[derive(Clone, Copy, Debug)]
+struct Region {
+    start: u64,
+    end: u64,
+    prot: u64,
+}
+
+static mut REGIONS: Vec<Region> = Vec::new();
+
+fn regions() -> &'static mut Vec<Region> {
+    // SAFETY: changed and read with the engine lock held.
+    unsafe { &mut *core::ptr::addr_of_mut!(REGIONS) }
+}
+
+const PAGE: u64 = 4096;
+/// The longest instruction.
+const LONGEST: u64 = 15;
+
+/// The bytes of the instruction at `pc`: at most 15, fewer where executable memory ends. `None`: not executable.
+pub fn bytes(pc: u64) -> Option<&'static [u8]> {
+    let mut end = regions().iter().find(|r| (r.start..r.end).contains(&pc))?.end;
+    while end < pc + LONGEST {
+        match regions().iter().find(|r| r.start == end) {
+            Some(next) => end = next.end,
+            None => break,
+        }
+    }
+    // SAFETY: the program's own mapping, readable (x86 has no execute-only memory without protection keys).
+    Some(unsafe { core::slice::from_raw_parts(pc as *const u8, (end - pc).min(LONGEST) as usize) })
+}
+
+/// The program mapped memory; executable parts become known. Whatever was there before is gone.
+pub fn mapped(start: u64, len: u64, prot: u64) {
+    let _guard = super::lock().lock();
+    cut(start, start + round(len));
+    if prot & PROT_EXEC != 0 {
+        regions().push(Region { start, end: start + round(len), prot });
+    }
+}
+
+/// Call before the memory goes away.
+pub fn unmapped(start: u64, len: u64) {
+    let _guard = super::lock().lock();
+    cut(start, start + round(len));
+}
+
+pub fn protected(start: u64, len: u64, prot: u64) {
+    let _guard = super::lock().lock();
+    let end = start + round(len);
+    let same = regions().iter().any(|r| r.start <= start && end <= r.end && r.prot == prot);
+    if same {
+        // The program lifts our write protection again: it may be about to write.
+        if prot & PROT_WRITE != 0 {
+            drop_blocks(start, end);
+        }
+        return;
+    }
+    cut(start, end);
+    if prot & PROT_EXEC != 0 {
+        regions().push(Region { start, end, prot });
+    }
+}
+
+fn round(len: u64) -> u64 {
+    (len + PAGE - 1) & !(PAGE - 1)
+}
+
+/// Removes [start, end) from what is executable, and all code translated from it.
+fn cut(start: u64, end: u64) {
+    let mut touched = false;
+    let mut rest = Vec::new();
+    regions().retain_mut(|r| {
+        if r.end <= start || end <= r.start {
+            return true;
+        }
+        touched = true;
+        if r.start < start && end < r.end {
+            rest.push(Region { start: end, ..*r });
+        }
+        if r.start < start {
+            r.end = start;
+            true
+        } else if end < r.end {
+            r.start = end;
+            true
+        } else {
+            false
+        }
+    });
+    regions().extend(rest);
+    if touched {
+        drop_blocks(start, end);
+        path::forget();
+    }
+}
+
+fn drop_blocks(start: u64, end: u64) {
+    for (number, block) in block::all() {
+        if !block.dead && block.low < end && start < block.high {
+            link::unlink(number);
+        }
+    }
+}
+
+/// A block was made from [low, high). If the program may write there, we must hear of it.
+pub fn translated(low: u64, high: u64) {
+    let writable = regions().iter().any(|r| r.prot & PROT_WRITE != 0 && r.start < high && low < r.end);
+    if !writable {
+        return;
+    }
+    let mut page = low & !(PAGE - 1);
+    while page < high {
+        if let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&page))
+            && region.prot & PROT_WRITE != 0
+        {
+            sys!(nr::MPROTECT, page, PAGE, region.prot & !PROT_WRITE);
+        }
+        page += PAGE;
+    }
+}
+
+/// A write fault at `address`: is it a page that we write-protected? Then its blocks go and the page is writable again.
+pub fn write_fault(_thread: &mut Thread, address: u64) -> bool {
+    let _guard = super::lock().lock();
+    let page = address & !(PAGE - 1);
+    let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&address)).copied() else { return false };
+    if region.prot & PROT_WRITE == 0 {
+        return false;
+    }
+    drop_blocks(page, page + PAGE);
+    sys!(nr::MPROTECT, page, PAGE, region.prot);
+    true
+}
+

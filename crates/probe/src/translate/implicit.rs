@@ -1,0 +1,185 @@
+//! Stores with implicit operands, masks or computed lengths: string instructions, pushes, `maskmovdqu`, scatters, bit
+//! strings, `xsave`, masked vectors.
+//!
+//! Such an instruction runs unchanged between two calls into Rust. The first shifts the register that its address comes
+//! from to the alias; the second shifts it back and records what was written. They are rare; simplicity wins.
+
+use core::mem::offset_of;
+
+use iced_x86::{Decoder, DecoderOptions, Instruction as Decoded};
+use isa::effect::{self, Effect, Form, StoreShape};
+use wire::record::{Header, kind};
+
+use super::arena::gate;
+use super::block::Flavour;
+use super::build::{Builder, Instruction};
+use super::emit::RSP;
+use super::{learned, watch, written};
+use crate::layout::alias;
+use crate::ring;
+use crate::thread::Thread;
+use crate::{pm, site};
+
+/// The instruction under way runs on the alias.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shifted {
+    pub active: bool,
+    /// Register that was changed, and what was added to it.
+    pub reg: u8,
+    pub delta: u64,
+    /// Registers as the program had them before the instruction.
+    pub rdi: u64,
+    pub rcx: u64,
+    pub rsp: u64,
+    pub address: u64,
+}
+
+/// What a call through `gate_call` is for: the top four bits of its 32-bit argument.
+pub mod tag {
+    pub const BEFORE: u32 = 0;
+    pub const AFTER: u32 = 1;
+    pub const WATCH_ENTRY: u32 = 2;
+    pub const WATCH_RETURN: u32 = 3;
+}
+
+/// Emits a call into Rust that may change the program's registers.
+pub fn emit_call(b: &mut Builder<'_>, tag: u32, value: u32) {
+    b.emit.save_imm64(offset_of!(Thread, arg), (tag << 28 | value) as u64);
+    b.emit.save(offset_of!(Thread, app_rsp), RSP);
+    b.emit.load(RSP, offset_of!(Thread, engine_rsp));
+    b.emit.call_through(gate!(call));
+    b.emit.load(RSP, offset_of!(Thread, app_rsp));
+}
+
+pub fn before(b: &mut Builder<'_>, i: Instruction<'_>) {
+    let site = learned::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
+    emit_call(b, tag::BEFORE, site);
+}
+
+pub fn after(b: &mut Builder<'_>, i: Instruction<'_>) {
+    let site = learned::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
+    b.mark(Flavour::Busy, i.pc, 0);
+    emit_call(b, tag::AFTER, site);
+}
+
+/// A call from a block (`gate_call`).
+pub fn call(thread: &mut Thread) {
+    let argument = thread.arg as u32;
+    let value = argument & 0x0fff_ffff;
+    match argument >> 28 {
+        tag::BEFORE => shift(thread, value),
+        tag::AFTER => shift_back(thread, value),
+        tag::WATCH_ENTRY => watch::entered(thread, value),
+        _ => watch::returned(thread, value),
+    }
+}
+
+fn instruction(site: u32) -> (Decoded, StoreShape) {
+    let pc = site::get(site).pc;
+    let decoded = {
+        let _guard = super::lock().lock();
+        let bytes = super::code::bytes(pc).unwrap_or(&[]);
+        Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
+    };
+    match effect::of(&decoded) {
+        Effect::Store(shape) => (decoded, shape),
+        other => panic!("no store at {pc:#x}: {other:?}"),
+    }
+}
+
+/// The register that carries the address, and the address itself (of the first byte that may be written; for strings the
+/// element at rdi).
+fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
+    let regs = thread.regs;
+    match form {
+        Form::String { .. } | Form::MaskMov { .. } => (super::emit::RDI, regs.rdi),
+        Form::Push { size } => (RSP, regs.rsp.wrapping_sub(*size as u64)),
+        Form::Clzero => (super::emit::RAX, regs.rax & !63),
+        Form::Movdir64b => {
+            let reg = decoded.op0_register();
+            (reg.number() as u8, regs.get(reg.number() as u8))
+        }
+        _ => {
+            let base = decoded.memory_base();
+            if !base.is_gpr64() {
+                crate::refuse!(thread, "a store without a base register into PM at {:#x}: {:?}", decoded.ip(), decoded.code());
+            }
+            let mut at = regs.get(base.number() as u8).wrapping_add(decoded.memory_displacement64());
+            if decoded.memory_index().is_gpr64() {
+                let index = regs.get(decoded.memory_index().number() as u8);
+                at = at.wrapping_add(index.wrapping_mul(decoded.memory_index_scale() as u64));
+            }
+            if let Form::BitOffset { size } = form {
+                let bit = decoded.op1_register();
+                let value = regs.get(bit.full_register().number() as u8) as i64;
+                let (value, bits) = match size {
+                    2 => (value as i16 as i64, 16),
+                    4 => (value as i32 as i64, 32),
+                    _ => (value, 64),
+                };
+                at = at.wrapping_add_signed(value.div_euclid(bits) * (bits / 8));
+            }
+            (base.number() as u8, at)
+        }
+    }
+}
+
+fn shift(thread: &mut Thread, site: u32) {
+    let (decoded, shape) = instruction(site);
+    let (reg, at) = address(thread, &decoded, &shape.form);
+    thread.shifted.active = false;
+    // A scatter's lanes may lie anywhere around its base; a string may start anywhere in a pool.
+    let target = match &shape.form {
+        Form::Scatter { .. } => written::first_lane(thread, &decoded).unwrap_or(at),
+        _ => at,
+    };
+    if !pm::is_pm(target) {
+        return;
+    }
+    let conflict = match &shape.form {
+        Form::BitOffset { .. } => decoded.op1_register().full_register().number() as u8 == reg,
+        Form::Movdir64b => decoded.memory_base().number() as u8 == reg || decoded.memory_index().number() as u8 == reg,
+        Form::XsaveArea => reg == super::emit::RAX || reg == super::emit::RDX,
+        _ => false,
+    };
+    if conflict {
+        crate::refuse!(thread, "{:?} at {:#x} uses its address register twice; cannot record it in PM", decoded.code(), decoded.ip());
+    }
+    if ring::control().many_tasks.load(core::sync::atomic::Ordering::Relaxed) != 0 {
+        ring::take_order_lock(thread.tid as u32);
+        thread.holds_order = 1;
+    }
+    let regs = thread.regs;
+    let delta = alias(target).wrapping_sub(target);
+    thread.shifted = Shifted { active: true, reg, delta, rdi: regs.rdi, rcx: regs.rcx, rsp: regs.rsp, address: at };
+    thread.regs.set(reg, regs.get(reg).wrapping_add(delta));
+}
+
+fn shift_back(thread: &mut Thread, site: u32) {
+    if !thread.shifted.active {
+        return;
+    }
+    let Shifted { reg, delta, .. } = thread.shifted;
+    thread.shifted.active = false;
+    let value = thread.regs.get(reg);
+    thread.regs.set(reg, value.wrapping_sub(delta));
+    let (decoded, shape) = instruction(site);
+    if let Form::Push { .. } = shape.form
+        && decoded.mnemonic() == iced_x86::Mnemonic::Enter
+    {
+        thread.regs.rbp = thread.regs.rbp.wrapping_sub(delta);
+    }
+    let pc = site::get(site).pc;
+    let (rsp, rbp) = (thread.shifted.rsp, thread.regs.rbp);
+    let context = crate::context::path::find(thread, pc, rsp, rbp);
+    let aux = learned::store_aux(shape.how);
+    written::record(thread, &decoded, &shape.form, Header { kind: kind::STORE, aux, site, context, ..Header::default() });
+    if aux != wire::record::store::PLAIN {
+        thread.pending = 1;
+    }
+    if thread.holds_order != 0 {
+        thread.holds_order = 0;
+        ring::control().order_lock.store(0, core::sync::atomic::Ordering::Release);
+    }
+}
+

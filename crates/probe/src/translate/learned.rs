@@ -1,0 +1,317 @@
+//! Learned instructions: those that were seen to touch PM. Each tests its address every time it runs (the same
+//! instruction may write ordinary memory, too: think of `memcpy`), performs PM stores on the alias, and records them.
+
+use alloc::vec::Vec;
+use core::mem::offset_of;
+
+use iced_x86::{Code, Decoder, DecoderOptions, Encoder, Instruction as Decoded, InstructionInfoFactory, MemoryOperand, Register};
+use isa::effect::{self, Effect, Form, How, StoreShape};
+use wire::control::Control;
+use wire::record::{kind, store};
+
+use super::arena::gate;
+use super::block::Flavour;
+use super::build::{Builder, Instruction, slot_t0};
+use super::emit::{RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Reg};
+use super::{block, implicit, link, live, order};
+use crate::layout;
+use crate::map::U64Map;
+use crate::pm;
+use crate::site::{self, flag};
+use crate::thread::Thread;
+
+/// "No register is spilled."
+pub const NO_REG: Reg = 0xff;
+
+/// pc → 1. Kept for the life of the process: a wrong entry costs a test, never a wrong event.
+static mut LEARNED: U64Map<u8> = U64Map::new();
+/// Sites of system calls and implicit instructions, by pc.
+static mut PLAIN_SITES: U64Map<u32> = U64Map::new();
+
+fn learned_map() -> &'static mut U64Map<u8> {
+    // SAFETY: the engine lock is held.
+    unsafe { &mut *core::ptr::addr_of_mut!(LEARNED) }
+}
+
+pub fn is_learned(pc: u64) -> bool {
+    learned_map().get(pc).is_some()
+}
+
+/// Instruments the instruction from now on, and its neighbours that store through the same base register: they will
+/// touch PM as well, and each fault costs microseconds.
+pub fn learn(_thread: &mut Thread, pc: u64) {
+    let _guard = super::lock().lock();
+    learned_map().insert(pc, 1);
+    neighbours(pc);
+    for (number, block) in block::all() {
+        if !block.dead && block.low <= pc && pc < block.high {
+            link::unlink(number);
+        }
+    }
+}
+
+/// Instructions to look at behind a learned one.
+const NEAR: usize = 24;
+
+fn neighbours(pc: u64) {
+    let Some(bytes) = super::code::bytes(pc) else { return };
+    let first = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode();
+    let base = first.memory_base();
+    if matches!(base, Register::None | Register::RSP | Register::RIP) {
+        return;
+    }
+    let mut at = pc + first.len() as u64;
+    for _ in 0..NEAR {
+        let Some(bytes) = super::code::bytes(at) else { return };
+        let next = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
+        if next.is_invalid() || next.flow_control() != iced_x86::FlowControl::Next {
+            return;
+        }
+        if next.memory_base() == base && matches!(effect::of(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. })) {
+            learned_map().insert(at, 1);
+        }
+        at += next.len() as u64;
+    }
+}
+
+pub fn decode(i: Instruction<'_>) -> Decoded {
+    Decoder::with_ip(64, &i.bytes[..i.scan.len as usize], i.pc, DecoderOptions::NONE).decode()
+}
+
+fn register(reg: Reg) -> Register {
+    [Register::RAX, Register::RCX, Register::RDX, Register::RBX, Register::RSP, Register::RBP, Register::RSI, Register::RDI]
+        [reg as usize]
+}
+
+/// A register that the instruction does not use. Never one that needs a REX prefix: `mov [mem], ah` could not be encoded
+/// with it.
+pub fn free_register(decoded: &Decoded) -> Reg {
+    let mut factory = InstructionInfoFactory::new();
+    let info = factory.info(decoded);
+    [RDI, RSI, RBX, RDX, RCX, RBP]
+        .into_iter()
+        .find(|&r| info.used_registers().iter().all(|u| u.register().full_register() != register(r)))
+        .unwrap_or(RAX)
+}
+
+/// `lea reg, [operand]`
+pub fn address(b: &mut Builder<'_>, decoded: &Decoded, reg: Reg) {
+    if decoded.is_ip_rel_memory_operand() {
+        return b.emit.constant(reg, decoded.ip_rel_memory_address());
+    }
+    // `pop [rsp + x]` computes its address with the increased rsp.
+    let pops = decoded.mnemonic() == iced_x86::Mnemonic::Pop && decoded.memory_base() == Register::RSP;
+    let displacement = decoded.memory_displacement64().wrapping_add(if pops { 8 } else { 0 });
+    if decoded.memory_base() == Register::None && decoded.memory_index() == Register::None {
+        return b.emit.constant(reg, displacement);
+    }
+    let operand = MemoryOperand::new(
+        decoded.memory_base(),
+        decoded.memory_index(),
+        decoded.memory_index_scale(),
+        displacement as i64,
+        8,
+        false,
+        Register::None,
+    );
+    let lea = Decoded::with2(Code::Lea_r64_m, register(reg), operand);
+    encode(b, &lea.unwrap_or_default());
+}
+
+/// Emits an instruction through the encoder.
+fn encode(b: &mut Builder<'_>, instruction: &Decoded) {
+    let mut encoder = Encoder::new(64);
+    match encoder.encode(instruction, b.emit.at) {
+        Ok(_) => {
+            let bytes: Vec<u8> = encoder.take_buffer();
+            b.emit.bytes(&bytes);
+        }
+        Err(error) => crate::refuse!(b.thread, "cannot encode the instruction at {:#x}: {error}", instruction.ip()),
+    }
+}
+
+/// The instruction with its memory operand replaced by `[reg]`.
+fn redirected(decoded: &Decoded, reg: Reg) -> Decoded {
+    let mut new = *decoded;
+    new.set_memory_base(register(reg));
+    new.set_memory_index(Register::None);
+    new.set_memory_index_scale(1);
+    new.set_memory_displacement64(0);
+    new.set_memory_displ_size(0);
+    new.set_segment_prefix(Register::None);
+    new
+}
+
+/// A copy whose rip-relative operand is out of reach.
+pub fn copy_far(b: &mut Builder<'_>, i: Instruction<'_>, target: u64) {
+    let decoded = decode(i);
+    let reg = free_register(&decoded);
+    b.emit.save(slot_t0(), reg);
+    b.emit.constant(reg, target);
+    b.mark(Flavour::Spilled, i.pc, reg);
+    encode(b, &redirected(&decoded, reg));
+    b.mark(Flavour::Busy, i.pc, 0);
+    b.emit.load(reg, slot_t0());
+}
+
+/// The site of an instruction that is recorded from Rust.
+pub fn plain_site(thread: &mut Thread, pc: u64, bytes: &[u8]) -> u32 {
+    let _guard = super::lock().lock();
+    plain_site_locked(thread, pc, bytes)
+}
+
+pub fn plain_site_locked(thread: &mut Thread, pc: u64, bytes: &[u8]) -> u32 {
+    // SAFETY: the engine lock is held.
+    let sites = unsafe { &mut *core::ptr::addr_of_mut!(PLAIN_SITES) };
+    if let Some(site) = sites.get(pc) {
+        return site;
+    }
+    let site = site::add(thread, pc, bytes, (kind::PAD, 0), 0, 0);
+    sites.insert(pc, site);
+    site
+}
+
+pub fn store_aux(how: How) -> u8 {
+    match how {
+        How::Plain => store::PLAIN,
+        How::NonTemporal => store::NON_TEMPORAL,
+        How::Direct64 => store::DIRECT64,
+    }
+}
+
+pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
+    let decoded = decode(i);
+    if decoded.segment_prefix() == Register::FS && decoded.memory_base() != Register::RSP {
+        // PM is never thread-local storage; whatever this is, its address cannot be computed with `lea`.
+        return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported);
+    }
+    let (kind_aux, size, flags) = match effect::of(&decoded) {
+        Effect::Store(StoreShape { how, form: Form::Explicit { size }, .. }) => ((kind::STORE, store_aux(how)), size, 0),
+        Effect::Rmw { size } => ((kind::RMW, 0), size, flag::HAS_OLD),
+        Effect::Store(_) => {
+            implicit::before(b, i);
+            b.mark(Flavour::Alias, i.pc, NO_REG);
+            b.copy(i);
+            return implicit::after(b, i);
+        }
+        // A load of PM, or an instruction that only looked like a store: run it as it is.
+        _ => return b.copy(i),
+    };
+    let site = site::add(b.thread, i.pc, &i.bytes[..i.scan.len as usize], kind_aux, size, flags);
+    explicit(b, i, &decoded, site, size, flags & flag::HAS_OLD != 0);
+}
+
+/// Flags into t2 (lahf's and seto's format), keeping all registers.
+fn save_flags(b: &mut Builder<'_>) {
+    b.emit.save(offset_of!(Thread, t1), RAX);
+    b.emit.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
+    b.emit.save(offset_of!(Thread, t2), RAX);
+    b.emit.load(RAX, offset_of!(Thread, t1));
+}
+
+fn restore_flags(b: &mut Builder<'_>) {
+    b.emit.save(offset_of!(Thread, t1), RAX);
+    b.emit.load(RAX, offset_of!(Thread, t2));
+    b.emit.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f (sets OF as it was); sahf
+    b.emit.load(RAX, offset_of!(Thread, t1));
+}
+
+fn on_engine_stack(b: &mut Builder<'_>, gate: u64) {
+    b.emit.save(offset_of!(Thread, app_rsp), RSP);
+    b.emit.load(RSP, offset_of!(Thread, engine_rsp));
+    b.emit.call_through(gate);
+    b.emit.load(RSP, offset_of!(Thread, app_rsp));
+}
+
+fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u32, size: u32, has_old: bool) {
+    let flags_in = live::flags_before(i.pc);
+    let flags_out = live::flags_before(i.next());
+    let reg = free_register(decoded);
+    let lo = pm::PM_LO.as_ptr() as u64;
+    let span = pm::PM_SPAN.as_ptr() as u64;
+    if flags_in {
+        save_flags(b);
+    }
+    b.emit.save(slot_t0(), reg);
+    address(b, decoded, reg);
+    b.emit.absolute(0x2b, reg, lo); // sub reg, [lo]
+    b.emit.absolute(0x3b, reg, span); // cmp reg, [span]
+    let outside = b.emit.jcc(3); // jae
+    b.emit.absolute(0x03, reg, lo); // add reg, [lo]
+    b.emit.save(offset_of!(Thread, ea), reg);
+    b.emit.cmp_absolute_zero(pm::PM_EXACT.as_ptr() as u64);
+    let inexact = b.emit.jcc(4);
+    let is_pm = b.emit.at;
+    b.emit.cmp_absolute_zero(layout::CONTROL + offset_of!(Control, many_tasks) as u64);
+    let many = b.emit.jcc(5);
+    let ordered = b.emit.at;
+    b.emit.to_alias(reg);
+    if has_old {
+        keep_old(b, reg, size);
+    }
+    if flags_in {
+        restore_flags(b);
+    }
+    b.mark(Flavour::Alias, i.pc, reg);
+    encode(b, &redirected(decoded, reg));
+    b.mark(Flavour::Busy, i.pc, 0);
+    b.emit.load(reg, slot_t0());
+    order::record(b, site, flags_out);
+    let back = b.emit.at;
+
+    let mut bytes = [0u8; 15];
+    bytes[..i.scan.len as usize].copy_from_slice(&i.bytes[..i.scan.len as usize]);
+    let (pc, scan) = (i.pc, i.scan);
+    b.tail(move |b| {
+        let i = Instruction { pc, bytes: &bytes, scan };
+        // Hull test passed but there are several ranges: look at each.
+        let here = b.emit.at;
+        b.emit.patch(inexact, here);
+        on_engine_stack(b, gate!(is_pm));
+        let yes = b.emit.jcc(2); // jc
+        b.emit.patch(yes, is_pm);
+        // Ordinary memory.
+        let here = b.emit.at;
+        b.emit.patch(outside, here);
+        b.emit.load(reg, slot_t0());
+        if flags_in {
+            restore_flags(b);
+        }
+        b.mark(Flavour::Clean, pc, 0);
+        b.copy(i);
+        b.mark(Flavour::Clean, i.next(), 0);
+        let jump = b.emit.jmp();
+        b.emit.patch(jump, back);
+        b.mark(Flavour::Busy, pc, 0);
+        // Several tasks: the order lock is held from before the store until it is recorded.
+        let here = b.emit.at;
+        b.emit.patch(many, here);
+        on_engine_stack(b, gate!(take_order));
+        let jump = b.emit.jmp();
+        b.emit.patch(jump, ordered);
+    });
+}
+
+/// The bytes that a read-modify-write is about to replace, into `Thread::old`.
+fn keep_old(b: &mut Builder<'_>, reg: Reg, size: u32) {
+    let old = offset_of!(Thread, old);
+    b.emit.save(offset_of!(Thread, t1), RAX);
+    // [reg] needs a disp8 with rbp.
+    let operand = |b: &mut Builder<'_>, opcode: &[u8], disp: u8| {
+        b.emit.bytes(opcode);
+        b.emit.bytes(&[0x40 | reg, disp]);
+    };
+    match size {
+        1 => operand(b, &[0x0f, 0xb6], 0),
+        2 => operand(b, &[0x0f, 0xb7], 0),
+        4 => operand(b, &[0x8b], 0),
+        _ => operand(b, &[0x48, 0x8b], 0),
+    }
+    b.emit.save(old, RAX);
+    if size == 16 {
+        operand(b, &[0x48, 0x8b], 8);
+        b.emit.save(old + 8, RAX);
+    }
+    b.emit.load(RAX, offset_of!(Thread, t1));
+}
+

@@ -1,0 +1,205 @@
+//! From block to block: exits and how they are linked, the branch table, and where a thread goes on.
+
+use alloc::vec::Vec;
+
+use super::block::{self, NONE};
+use super::emit::{self, Emit};
+use super::{arena, build};
+use crate::gate::pass;
+use crate::layout;
+use crate::sys::{self, PROT_READ, PROT_WRITE};
+use crate::thread::Thread;
+
+/// A direct branch out of a block.
+#[derive(Clone, Copy, Debug)]
+struct Exit {
+    /// Its rel32 in the cache.
+    displacement: u64,
+    /// Where the program goes.
+    target: u64,
+    /// The stub that leaves for the engine: where the branch goes while it is not linked.
+    stub: u64,
+    /// The block it is linked to.
+    to: u32,
+    /// The next exit linked to the same block.
+    next: u32,
+}
+
+static mut EXITS: Vec<Exit> = Vec::new();
+
+fn exits() -> &'static mut Vec<Exit> {
+    // SAFETY: the engine lock is held.
+    unsafe { &mut *core::ptr::addr_of_mut!(EXITS) }
+}
+
+/// Maps the branch table, every entry to the gate for unknown targets.
+pub fn init() {
+    sys::map_anonymous(layout::BRANCH_TABLE, layout::BRANCH_TABLE_BYTES, PROT_READ | PROT_WRITE);
+    clear_table();
+}
+
+fn table() -> *mut u64 {
+    layout::BRANCH_TABLE as *mut u64
+}
+
+pub fn clear_table() {
+    for i in 0..1usize << 16 {
+        // SAFETY: the table has 65536 entries; other threads read them as whole words.
+        unsafe { table().add(i).write_volatile(pass::gate_miss as *const () as u64) };
+    }
+}
+
+pub fn add(displacement: u64, target: u64, stub: u64) -> u32 {
+    exits().push(Exit { displacement, target, stub, to: NONE, next: NONE });
+    exits().len() as u32 - 1
+}
+
+/// The thread left a block through exit `arg`: finds or makes the next block and links the two.
+pub fn take_exit(thread: &mut Thread) {
+    let _guard = super::lock().lock();
+    let number = thread.arg as u32;
+    let Exit { displacement, target, .. } = exits()[number as usize];
+    thread.pc = target;
+    let to = find_or_build(thread, target, false);
+    let entry = block::get(to).entry;
+    thread.resume = entry;
+    let exit = &mut exits()[number as usize];
+    if exit.to != NONE {
+        return;
+    }
+    let from = if emit::reaches(displacement, entry) { entry } else { hop(displacement, entry) };
+    if from == 0 {
+        return;
+    }
+    exit.to = to;
+    exit.next = block::get(to).incoming;
+    block::get(to).incoming = number;
+    emit::patch(displacement, from);
+}
+
+/// A `jmp [rip]` near the branch for a block in another arena; 0: no room.
+fn hop(displacement: u64, entry: u64) -> u64 {
+    let Some(index) = arena_of(displacement) else { return 0 };
+    let arena = arena::get(index);
+    let mut emit = Emit { at: arena.at, end: arena.end, full: false };
+    emit.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
+    emit.u64(entry);
+    if emit.full {
+        return 0;
+    }
+    let at = arena.at;
+    // It belongs to no block; a signal in it is still "at the entry of" the next block: `locate` knows hops.
+    arena.at = emit.at;
+    at
+}
+
+fn arena_of(address: u64) -> Option<usize> {
+    (0..arena::count()).find(|&i| (arena::get(i).start..arena::get(i).end).contains(&address))
+}
+
+/// The thread goes on at `thread.pc`.
+pub fn go_on(thread: &mut Thread) {
+    let _guard = super::lock().lock();
+    let number = find_or_build(thread, thread.pc, false);
+    thread.resume = block::get(number).entry;
+}
+
+/// As [`go_on`], for an indirect branch that the table did not know: it will next time.
+pub fn arrive(thread: &mut Thread) {
+    let _guard = super::lock().lock();
+    let number = find_or_build(thread, thread.pc, true);
+    let block = block::get(number);
+    thread.resume = block.entry;
+    if block.indirect == 0 {
+        make_landing(thread, number);
+    }
+    if block::get(number).indirect != 0 {
+        enter_into_table(number);
+    }
+}
+
+fn find_or_build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
+    match block::find(pc) {
+        Some(number) => number,
+        None => build::build(thread, pc, indirect),
+    }
+}
+
+/// A landing for a block that was first reached directly: checks the target, then jumps to the block.
+fn make_landing(thread: &mut Thread, number: u32) {
+    if let Some((at, chain)) = build::landing_stub(thread, number) {
+        let block = block::get(number);
+        block.indirect = at;
+        block.chain = chain;
+    }
+}
+
+/// The slot of the branch table for a target.
+fn slot(pc: u64) -> *mut u64 {
+    // SAFETY: the index is 16 bits; the table has 65536 entries.
+    unsafe { table().add(pc as u16 as usize) }
+}
+
+/// The blocks that a branch with this table index tries, in order.
+fn chain(pc: u64) -> Vec<u32> {
+    let mut blocks = Vec::new();
+    // SAFETY: a slot of the table.
+    let mut at = unsafe { slot(pc).read_volatile() };
+    while let Some(number) = arena::block_at(at) {
+        let block = block::get(number);
+        if block.indirect != at {
+            break;
+        }
+        blocks.push(number);
+        // SAFETY: the displacement of a chain jump in the cache.
+        let distance = unsafe { (block.chain as *const i32).read_unaligned() };
+        at = (block.chain + 4).wrapping_add_signed(distance as i64);
+    }
+    blocks
+}
+
+/// Puts a block in front of the chain for its table index.
+fn enter_into_table(number: u32) {
+    if chain(block::get(number).pc).contains(&number) {
+        return;
+    }
+    let block = block::get(number);
+    // SAFETY: a slot of the table.
+    let first = unsafe { slot(block.pc).read_volatile() };
+    // Whoever was first becomes the next of this one, if in reach; else the chain ends at the gate, which finds any block.
+    let miss = arena::get(block.arena as usize).miss;
+    let is_block = first != pass::gate_miss as *const () as u64;
+    let next = if is_block && emit::reaches(block.chain, first) { first } else { miss };
+    emit::patch(block.chain, next);
+    // SAFETY: as above; one aligned word.
+    unsafe { slot(block.pc).write_volatile(block.indirect) };
+}
+
+/// Nobody shall enter this block any more.
+pub fn unlink(number: u32) {
+    let block = block::get(number);
+    let mut at = core::mem::replace(&mut block.incoming, NONE);
+    while at != NONE {
+        let exit = &mut exits()[at as usize];
+        emit::patch(exit.displacement, exit.stub);
+        exit.to = NONE;
+        at = core::mem::replace(&mut exit.next, NONE);
+    }
+    if block.indirect != 0 {
+        // Its whole chain is taken apart; the gate puts together what is still needed.
+        let chain = chain(block.pc);
+        // SAFETY: a slot of the table; one aligned word.
+        unsafe { slot(block.pc).write_volatile(pass::gate_miss as *const () as u64) };
+        for member in chain {
+            let member = block::get(member);
+            emit::patch(member.chain, arena::get(member.arena as usize).miss);
+        }
+    }
+    block::forget(number);
+}
+
+/// Forgets every block and exit (the code cache is emptied).
+pub fn clear() {
+    exits().clear();
+    clear_table();
+}

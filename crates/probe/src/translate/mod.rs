@@ -1,0 +1,48 @@
+//! The translator: makes code that does what the program's code does, and records what reaches PM.
+//!
+//! Registers keep their places, so most instructions are copied byte for byte. Only control flow, rip-relative operands,
+//! flushes, fences, locked instructions and *learned* instructions (those that were seen to touch PM) are rewritten.
+
+pub mod arena;
+pub mod block;
+pub mod branch;
+pub mod build;
+pub mod code;
+pub mod emit;
+pub mod emulate;
+pub mod implicit;
+pub mod learned;
+pub mod link;
+pub mod live;
+pub mod locate;
+pub mod order;
+pub mod vector;
+pub mod watch;
+pub mod written;
+
+pub use locate::{Where, locate, undo};
+
+use crate::memory::SpinLock;
+use crate::thread::Thread;
+
+static ENGINE: SpinLock = SpinLock::new();
+
+/// The engine lock: guards code caches, blocks, sites and learned instructions of this process.
+pub fn lock() -> &'static SpinLock {
+    &ENGINE
+}
+
+/// Before the first block is built.
+pub fn init() {
+    link::init();
+}
+
+/// The instruction at `pc` touches PM: from now on it is instrumented wherever it is translated.
+pub fn learn(thread: &mut Thread, pc: u64) {
+    learned::learn(thread, pc);
+}
+
+/// The site of the `syscall` instruction that is being carried out (its event's place in the program).
+pub fn syscall_site(thread: &mut Thread) -> u32 {
+    learned::plain_site(thread, thread.pc.wrapping_sub(2), &[0x0f, 0x05])
+}

@@ -1,0 +1,85 @@
+//! Flushes, fences and locked instructions: recognised by their opcode, recorded wherever they run.
+
+use core::mem::offset_of;
+
+use isa::scan::Class;
+use wire::record::{fence, flush, kind};
+
+use super::arena::gate;
+use super::block::Flavour;
+use super::build::{Builder, Instruction, slot_t0};
+use super::emit::{RCX, RSP};
+use super::learned::{self, NO_REG};
+use super::live;
+use crate::site;
+use crate::thread::Thread;
+
+/// Calls the record gate on the engine stack. The program's registers are in place; `ea` is set.
+pub fn record(b: &mut Builder<'_>, site: u32, keep_flags: bool) {
+    b.emit.save_imm(offset_of!(Thread, site), site);
+    b.emit.save(offset_of!(Thread, app_rsp), RSP);
+    b.emit.load(RSP, offset_of!(Thread, engine_rsp));
+    b.emit.call_through(if keep_flags { gate!(record_keep) } else { gate!(record) });
+    b.emit.load(RSP, offset_of!(Thread, app_rsp));
+}
+
+/// Recorded first, then executed: a store of another thread in between then counts as not flushed, which is the safe
+/// side. (No order is promised to stores that do not synchronise with this thread.)
+pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
+    let aux = match i.scan.class {
+        Class::Clflush => flush::CLFLUSH,
+        Class::Clflushopt => flush::CLFLUSHOPT,
+        Class::Clwb => flush::CLWB,
+        _ => flush::CLDEMOTE,
+    };
+    let bytes = &i.bytes[..i.scan.len as usize];
+    let site = site::add(b.thread, i.pc, bytes, (kind::FLUSH, aux), 0, 0);
+    let decoded = learned::decode(i);
+    let keep = live::flags_before(i.next());
+    let reg = learned::free_register(&decoded);
+    b.emit.save(slot_t0(), reg);
+    learned::address(b, &decoded, reg);
+    b.mark(Flavour::Busy, i.pc, 0);
+    b.emit.save(offset_of!(Thread, ea), reg);
+    b.emit.load(reg, slot_t0());
+    record(b, site, keep);
+    b.mark(Flavour::Alias, i.pc, NO_REG);
+    b.copy(i);
+}
+
+/// Executed first, then recorded.
+pub fn emit_fence(b: &mut Builder<'_>, i: Instruction<'_>) {
+    let aux = if i.scan.class == Class::Sfence { fence::SFENCE } else { fence::MFENCE };
+    let bytes = &i.bytes[..i.scan.len as usize];
+    let site = site::add(b.thread, i.pc, bytes, (kind::FENCE, aux), 0, 0);
+    b.copy(i);
+    b.mark(Flavour::Busy, i.pc, 0);
+    record(b, site, live::flags_before(i.next()));
+}
+
+/// A locked instruction that was never seen to touch PM: a fence, if the thread has something pending (contract rule 5).
+/// The test leaves the flags alone: they are usually what the instruction is for.
+pub fn emit_locked(b: &mut Builder<'_>, i: Instruction<'_>) {
+    b.copy(i);
+    b.mark(Flavour::Busy, i.pc, 0);
+    b.emit.save(slot_t0(), RCX);
+    b.emit.load(RCX, offset_of!(Thread, pending));
+    let nothing = b.emit.short(0xe3); // jrcxz
+    let pending = b.emit.jmp();
+    b.emit.here(nothing);
+    b.emit.load(RCX, slot_t0());
+    let back = b.emit.at;
+    let mut bytes = [0u8; 15];
+    let len = i.scan.len as usize;
+    bytes[..len].copy_from_slice(&i.bytes[..len]);
+    let pc = i.pc;
+    b.tail(move |b| {
+        let here = b.emit.at;
+        b.emit.patch(pending, here);
+        b.emit.load(RCX, slot_t0());
+        let site = site::add(b.thread, pc, &bytes[..len], (kind::FENCE, fence::LOCKED), 0, 0);
+        record(b, site, true);
+        let jump = b.emit.jmp();
+        b.emit.patch(jump, back);
+    });
+}
