@@ -1,0 +1,167 @@
+//! What the program does about each signal. The kernel is told the same, except that a handler is always ours.
+
+use core::cell::UnsafeCell;
+
+use super::abi::{
+    KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
+    SIG_DFL, SIG_IGN, SIGKILL, SIGNALS, SIGSTOP,
+};
+use super::set::SignalSet;
+use super::{careful, catch};
+use crate::memory::SpinLock;
+use crate::sys::{EFAULT, EINVAL, nr, sys};
+use crate::thread::Thread;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    action: KernelAction,
+    /// False: nobody has asked yet; it is what the process inherited.
+    known: bool,
+}
+
+/// The table of one process.
+#[derive(Debug)]
+pub struct Actions {
+    lock: SpinLock,
+    entries: UnsafeCell<[Entry; SIGNALS]>,
+}
+
+// SAFETY: entries are only touched with the lock held.
+unsafe impl Sync for Actions {}
+// SAFETY: plain data.
+unsafe impl Send for Actions {}
+
+const SIZE: u64 = 8;
+/// The flags that the kernel keeps (it clears unknown ones so that programs can ask for support).
+const SA_EXPOSE_TAGBITS: u64 = 0x800;
+const KNOWN_FLAGS: u64 = SA_NOCLDSTOP
+    | SA_NOCLDWAIT
+    | SA_SIGINFO
+    | SA_EXPOSE_TAGBITS
+    | SA_RESTORER
+    | SA_ONSTACK
+    | SA_RESTART
+    | SA_NODEFER
+    | SA_RESETHAND;
+
+impl Actions {
+    pub fn new() -> Actions {
+        let entry = Entry { action: KernelAction::default(), known: false };
+        Actions { lock: SpinLock::new(), entries: UnsafeCell::new([entry; SIGNALS]) }
+    }
+
+    /// Takes over the faults' signals: asks what was inherited, then installs the engine's handler.
+    pub fn take_faults(&self) {
+        for signal in 1..=SIGNALS as i32 {
+            if SignalSet::FAULTS.has(signal) {
+                self.get(signal);
+                install(signal, &catch::real_action(0));
+            }
+        }
+    }
+
+    /// A copy for a child that shares the memory but not the actions (`vfork`).
+    pub fn copy(&self) -> Actions {
+        let _guard = self.lock.lock();
+        // SAFETY: the lock is held.
+        let entries = unsafe { *self.entries.get() };
+        Actions { lock: SpinLock::new(), entries: UnsafeCell::new(entries) }
+    }
+
+    /// After fork: the thread that held the lock is not in this process.
+    pub fn after_fork(&self) {
+        self.lock.reset();
+    }
+
+    fn entry(&self, signal: i32) -> &mut Entry {
+        // SAFETY: callers hold the lock and checked the number.
+        let entry = unsafe { &mut (&mut *self.entries.get())[signal as usize - 1] };
+        if !entry.known {
+            sys!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE);
+            entry.known = true;
+        }
+        entry
+    }
+
+    pub fn get(&self, signal: i32) -> KernelAction {
+        let _guard = self.lock.lock();
+        self.entry(signal).action
+    }
+
+    /// `SA_RESETHAND`: back to the default before the handler runs.
+    pub fn reset(&self, signal: i32) {
+        let _guard = self.lock.lock();
+        self.entry(signal).action.handler = SIG_DFL;
+        tell_kernel(signal, &self.entry(signal).action);
+    }
+
+    fn set(&self, signal: i32, action: &KernelAction) {
+        let _guard = self.lock.lock();
+        let entry = self.entry(signal);
+        entry.action = *action;
+        entry.action.flags &= KNOWN_FLAGS;
+        entry.action.mask = SignalSet(action.mask).blockable().0;
+        tell_kernel(signal, &entry.action);
+    }
+
+    /// What exec hands on: ignored signals stay ignored, also those whose handler is ours.
+    pub fn before_exec(&self) {
+        let _guard = self.lock.lock();
+        for signal in 1..=SIGNALS as i32 {
+            if SignalSet::FAULTS.has(signal) && self.entry(signal).action.handler == SIG_IGN {
+                install(signal, &self.entry(signal).action);
+            }
+        }
+    }
+
+    /// The exec failed.
+    pub fn after_failed_exec(&self) {
+        let _guard = self.lock.lock();
+        for signal in 1..=SIGNALS as i32 {
+            if SignalSet::FAULTS.has(signal) && self.entry(signal).action.handler == SIG_IGN {
+                install(signal, &catch::real_action(0));
+            }
+        }
+    }
+}
+
+fn install(signal: i32, action: &KernelAction) {
+    sys!(nr::RT_SIGACTION, signal, action as *const KernelAction, 0, SIZE);
+}
+
+fn tell_kernel(signal: i32, action: &KernelAction) {
+    if SignalSet::FAULTS.has(signal) {
+        return;
+    }
+    match action.handler {
+        SIG_DFL | SIG_IGN => install(signal, action),
+        _ => install(signal, &catch::real_action(action.flags)),
+    }
+}
+
+/// `rt_sigaction`.
+pub fn syscall(thread: &mut Thread) -> i64 {
+    let (signal, new, old, size) = (thread.regs.rdi as i32, thread.regs.rsi, thread.regs.rdx, thread.regs.r10);
+    if size != SIZE {
+        return -EINVAL;
+    }
+    let new = match new {
+        0 => None,
+        address => match careful::read::<KernelAction>(address) {
+            Some(action) => Some(action),
+            None => return -EFAULT,
+        },
+    };
+    if !(1..=SIGNALS as i32).contains(&signal) || (new.is_some() && (signal == SIGKILL || signal == SIGSTOP)) {
+        return -EINVAL;
+    }
+    let actions = thread.signals.actions();
+    let before = actions.get(signal);
+    if let Some(action) = new {
+        actions.set(signal, &action);
+    }
+    if old != 0 && !careful::write(old, &before) {
+        return -EFAULT;
+    }
+    0
+}

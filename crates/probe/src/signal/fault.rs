@@ -1,0 +1,108 @@
+//! Signals that an instruction raised. Most are the engine's own way of working; the rest belong to the program.
+
+use wire::control::option;
+
+use super::abi::{Context, Info, PF_WRITE, SIGBUS, SIGSEGV, SIGTRAP, TRAP_PAGE_FAULT, TRAP_TRACE};
+use super::deliver::{self, ProgramState};
+use super::state::Kept;
+use super::step::{self, spilled};
+use super::{careful, end, leave};
+use crate::gate::{peek, record};
+use crate::layout;
+use crate::pm;
+use crate::ring::control;
+use crate::thread::Thread;
+use crate::translate::{self, Where};
+
+pub fn raised(thread: &mut Thread, info: &Info, context: &mut Context) {
+    let rip = context.machine.rip;
+    if info.signo == SIGTRAP && info.code == TRAP_TRACE && thread.signals.stepping {
+        return step::stepped(thread, context);
+    }
+    if step::in_image(rip) {
+        return in_engine(thread, info, context);
+    }
+    let Some(place) = step::locate(rip) else { end::internal_error(thread, info, context) };
+    if info.signo == SIGSEGV && context.machine.trapno == TRAP_PAGE_FAULT && is_ours(thread, context, place) {
+        return;
+    }
+    programs_own(thread, info, context, place);
+}
+
+/// A fault in the engine: at one of the few instructions that may, or a mistake of ours.
+fn in_engine(thread: &mut Thread, info: &Info, context: &mut Context) {
+    let rip = context.machine.rip;
+    if info.signo == SIGTRAP && leave::is_trap(rip) {
+        let state = ProgramState::from_structure(thread);
+        return match thread.signals.kept.take() {
+            Some(kept) => deliver::deliver(thread, context, state, &kept),
+            None => end::internal_error(thread, info, context),
+        };
+    }
+    if info.signo == SIGSEGV || info.signo == SIGBUS {
+        let probing = record::gate_record_probe_start as *const () as u64..record::gate_record_probe_end as *const () as u64;
+        let slow = probing.contains(&rip).then_some(record::gate_record_slow as *const () as u64);
+        if let Some(elsewhere) = careful::recovery(rip).or_else(|| peek::recovery(rip)).or(slow) {
+            context.machine.rip = elsewhere;
+            return;
+        }
+    }
+    end::internal_error(thread, info, context)
+}
+
+/// Page faults that the engine brought about: stores to PM that it does not know yet, and writes to translated code.
+fn is_ours(thread: &mut Thread, context: &mut Context, place: Where) -> bool {
+    let machine = &context.machine;
+    let (address, write) = (machine.cr2, machine.err & PF_WRITE != 0);
+    if pm::is_pm(address) && (write || control().options & option::LOADS != 0) {
+        let Some(state) = state_at(thread, context, place) else { return false };
+        translate::learn(thread, state.pc);
+        deliver_from(thread, context, &state);
+        return true;
+    }
+    if write && translate::code::write_fault(thread, address) {
+        if let Some(state) = state_at(thread, context, place) {
+            deliver_from(thread, context, &state);
+        }
+        return true;
+    }
+    false
+}
+
+/// The program's instruction is executed again, from new code.
+fn deliver_from(thread: &mut Thread, context: &mut Context, state: &ProgramState) {
+    deliver::go_on(thread, context, state);
+}
+
+/// The program's state before the instruction that raised the fault.
+fn state_at(thread: &mut Thread, context: &Context, place: Where) -> Option<ProgramState> {
+    let machine = &context.machine;
+    match place {
+        Where::Clean { pc } => Some(ProgramState::from_machine(machine, pc)),
+        Where::Spilled { pc, reg, slot } => {
+            let mut state = ProgramState::from_machine(machine, pc);
+            state.regs.set(reg, spilled(thread, slot));
+            Some(state)
+        }
+        Where::Alias { pc, reg } => {
+            let mut state = ProgramState::from_machine(machine, pc);
+            translate::undo(thread, reg, &mut state.regs);
+            Some(state)
+        }
+        Where::Busy => None,
+    }
+}
+
+fn programs_own(thread: &mut Thread, info: &Info, context: &mut Context, place: Where) {
+    let Some(state) = state_at(thread, context, place) else { end::internal_error(thread, info, context) };
+    let mut info = *info;
+    let mut cr2 = context.machine.cr2;
+    // The program knows nothing of aliases.
+    let memory = info.signo == SIGSEGV || info.signo == SIGBUS;
+    if memory && pm::is_pm(layout::alias(info.address)) {
+        info.address = layout::alias(info.address);
+        cr2 = info.address;
+    }
+    let (err, trapno) = (context.machine.err, context.machine.trapno);
+    deliver::deliver(thread, context, state, &Kept { info, err, trapno, cr2, fault: true });
+}

@@ -1,0 +1,157 @@
+//! New threads and processes.
+//!
+//! A task that shares the memory (a thread, a `vfork` child) starts on an engine stack of its own, with the program's
+//! registers in its own [`Thread`]. A task with a copy of the memory goes on in the copy of this very function.
+
+use alloc::sync::Arc;
+use core::sync::atomic::Ordering;
+
+use wire::record::{Header, kind};
+
+use super::exit;
+use super::number;
+use super::request::{CLONE_NEWPID, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, Request};
+use super::started::{self, start_on_own_stack};
+use crate::memory;
+use crate::ring::{self, Order, control};
+use crate::signal;
+use crate::sys::{self, nr, sys};
+use crate::thread::Thread;
+use crate::translate;
+
+/// `clone`, `clone3`, `fork`, `vfork`.
+pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
+    let request = match Request::read(thread, number) {
+        Ok(request) => request,
+        Err(error) => return error,
+    };
+    // From now on stores and their records are kept together by the order lock.
+    control().many_tasks.store(1, Ordering::SeqCst);
+    exit::claim_memory(thread);
+    if request.has(CLONE_VM) { share(thread, request) } else { copy(thread, request) }
+}
+
+/// A task in the same memory.
+fn share(thread: &mut Thread, mut request: Request) -> i64 {
+    let is_thread = request.has(CLONE_THREAD);
+    let number = number::next_thread(thread);
+    let process = if is_thread { thread.process } else { number::next_process() };
+    let child = Thread::create(number, process);
+    child.regs = thread.regs;
+    child.regs.rax = 0;
+    if request.stack != 0 {
+        child.regs.rsp = request.stack;
+    }
+    child.regs.rcx = thread.pc;
+    child.regs.r11 = thread.flags;
+    child.flags = thread.flags;
+    child.pc = thread.pc;
+    child.xmm = thread.xmm;
+    child.signals.mask = thread.signals.mask;
+    let actions = thread.signals.actions();
+    child.signals.actions =
+        Some(if request.has(CLONE_SIGHAND) { actions.clone() } else { Arc::new(actions.copy()) });
+    if request.has(CLONE_VFORK) {
+        child.signals.alternate = thread.signals.alternate;
+    }
+
+    started::leave_note(child, (!is_thread).then_some(thread.process));
+    if is_thread {
+        exit::count_thread();
+        // By the parent, so that the record's place does not depend on when the thread first runs.
+        let mut order = ring::order(thread);
+        announce_thread(&mut order, number, process);
+    } else {
+        control().live_processes.fetch_add(1, Ordering::SeqCst);
+    }
+    signal::block_all();
+    let (call, args) = request.call(child.stack_base, child.engine_rsp);
+    // SAFETY: the child's structure and stack are complete; signals are blocked until it has installed them.
+    let result = unsafe { start_on_own_stack(call, &args, child) };
+    if result < 0 && is_thread {
+        exit::uncount_thread();
+        let mut order = ring::order(thread);
+        as_thread(&mut order, number, |order| order.put(Header { kind: kind::THREAD_END, ..Header::default() }, &[]));
+    } else if result < 0 {
+        control().live_processes.fetch_sub(1, Ordering::SeqCst);
+    }
+    if result < 0 || request.has(CLONE_VFORK) {
+        // SAFETY: there is no such task, or it has left this memory: the kernel held us until then.
+        unsafe { exit::free(child) };
+    }
+    signal::unblock(thread);
+    result
+}
+
+/// A task with a copy of the memory.
+fn copy(thread: &mut Thread, mut request: Request) -> i64 {
+    signal::block_all();
+    if signal::begin_again(thread) {
+        return thread.regs.rax as i64;
+    }
+    let number = number::next_thread(thread);
+    let process = number::next_process();
+    let parent = thread.process;
+    control().live_processes.fetch_add(1, Ordering::SeqCst);
+    let (call, args) = request.call(0, 0);
+    let mut order = ring::order(thread);
+    let result = {
+        // The child must find these free: nobody else is there to free them.
+        let _engine = translate::lock().lock();
+        let _heap = memory::heap_lock().lock();
+        // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
+        unsafe { sys::call(call, args) }
+    };
+    if result == 0 {
+        // The order lock belongs to the parent, which tells of this process first.
+        core::mem::forget(order);
+        become_copy(thread, number, process, &request);
+        signal::unblock(thread);
+        return 0;
+    }
+    if result > 0 {
+        let pid = if request.has(CLONE_NEWPID) { 1 } else { result as u32 };
+        announce_process(&mut order, number, process, parent, pid, 0);
+    } else {
+        control().live_processes.fetch_sub(1, Ordering::SeqCst);
+    }
+    drop(order);
+    signal::unblock(thread);
+    result
+}
+
+fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request) {
+    thread.holds_order = 0;
+    thread.pending = 0;
+    thread.number = number;
+    thread.process = process;
+    thread.header_thread = (number as u64 & 0xffff) << 16;
+    thread.tid = sys!(nr::GETTID) as u64;
+    thread.signals.after_fork();
+    exit::after_fork(thread);
+    if request.stack != 0 {
+        thread.regs.rsp = request.stack;
+    }
+}
+
+/// Writes records of another thread: of one that does not run yet.
+fn as_thread(order: &mut Order<'_>, number: u32, write: impl FnOnce(&mut Order<'_>)) {
+    let own = core::mem::replace(&mut order.thread().number, number);
+    write(order);
+    order.thread().number = own;
+}
+
+fn announce_thread(order: &mut Order<'_>, number: u32, process: u32) {
+    as_thread(order, number, |order| {
+        order.put(Header { kind: kind::THREAD_START, ..Header::default() }, &[&process.to_le_bytes()]);
+    });
+}
+
+/// `aux` 1: the process shares its parent's memory (and so its tables of sites and contexts) until it execs.
+pub fn announce_process(order: &mut Order<'_>, number: u32, process: u32, parent: u32, pid: u32, aux: u8) {
+    as_thread(order, number, |order| {
+        let parts = [&process.to_le_bytes()[..], &parent.to_le_bytes(), &pid.to_le_bytes()];
+        order.put(Header { kind: kind::PROCESS_START, aux, ..Header::default() }, &parts);
+    });
+    announce_thread(order, number, process);
+}

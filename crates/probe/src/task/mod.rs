@@ -1,0 +1,12 @@
+//! The program's tasks: threads and processes, as they are made, change their image and end.
+
+mod check;
+mod clone;
+mod exec;
+mod exit;
+mod number;
+mod request;
+mod started;
+mod table;
+
+pub use table::syscall;

@@ -1,0 +1,87 @@
+//! What the program asks of `clone` and its kin, in one form.
+
+use crate::signal::careful;
+use crate::sys::{EFAULT, EINVAL, nr};
+use crate::thread::Thread;
+
+pub const CLONE_VM: u64 = 0x100;
+pub const CLONE_SIGHAND: u64 = 0x800;
+pub const CLONE_VFORK: u64 = 0x4000;
+pub const CLONE_THREAD: u64 = 0x1_0000;
+pub const CLONE_NEWPID: u64 = 0x2000_0000;
+const SIGCHLD: u64 = 17;
+
+/// `struct clone_args`, with room for fields to come.
+const WORDS: usize = 16;
+const STACK: usize = 5;
+const STACK_SIZE: usize = 6;
+/// `CLONE_ARGS_SIZE_VER0`.
+const SMALLEST: u64 = 64;
+const E2BIG: i64 = 7;
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub flags: u64,
+    /// The new task's stack pointer; 0: the same as the parent's.
+    pub stack: u64,
+    /// The kernel's call: its number and arguments.
+    number: u64,
+    args: [u64; 6],
+    /// The arguments of `clone3`.
+    block: [u64; WORDS],
+}
+
+impl Request {
+    /// Reads what the program asks for.
+    pub fn read(thread: &Thread, number: u64) -> Result<Request, i64> {
+        let r = &thread.regs;
+        let mut request = Request { flags: 0, stack: 0, number: nr::CLONE, args: [0; 6], block: [0; WORDS] };
+        match number {
+            nr::FORK => request.args[0] = SIGCHLD,
+            nr::VFORK => request.args[0] = CLONE_VM | CLONE_VFORK | SIGCHLD,
+            nr::CLONE => request.args = [r.rdi, r.rsi, r.rdx, r.r10, r.r8, 0],
+            _ => return request.read_block(r.rdi, r.rsi),
+        }
+        request.flags = request.args[0];
+        request.stack = request.args[1];
+        Ok(request)
+    }
+
+    fn read_block(mut self, address: u64, size: u64) -> Result<Request, i64> {
+        if size < SMALLEST {
+            return Err(-EINVAL);
+        }
+        if size > size_of_val(&self.block) as u64 {
+            return Err(-E2BIG);
+        }
+        // SAFETY: `size` bytes of the block, checked above.
+        if !unsafe { careful::copy(self.block.as_mut_ptr() as u64, address, size as usize) } {
+            return Err(-EFAULT);
+        }
+        if (self.block[STACK] == 0) != (self.block[STACK_SIZE] == 0) {
+            return Err(-EINVAL);
+        }
+        self.flags = self.block[0];
+        self.stack = self.block[STACK].wrapping_add(self.block[STACK_SIZE]);
+        self.number = nr::CLONE3;
+        self.args[1] = size;
+        Ok(self)
+    }
+
+    pub fn has(&self, flag: u64) -> bool {
+        self.flags & flag != 0
+    }
+
+    /// The kernel's call, with the new task on an engine stack from `base` to `top` (0: on a copy of this one).
+    pub fn call(&mut self, base: u64, top: u64) -> (u64, [u64; 6]) {
+        if self.number == nr::CLONE3 {
+            self.block[STACK] = base;
+            self.block[STACK_SIZE] = top - base;
+            self.args[0] = self.block.as_ptr() as u64;
+        } else {
+            self.args[0] = self.flags;
+            self.args[1] = top;
+        }
+        (self.number, self.args)
+    }
+}
