@@ -40,6 +40,7 @@ pub const MAX_GLOBS: usize = 64;
 pub const MAX_WATCHES: usize = 256;
 pub const MAX_WATCH_SITES: usize = 1024;
 pub const TEXT_BYTES: usize = 64 << 10;
+pub const MAX_POOLS: usize = 1024;
 pub const EXEC_SLOTS: usize = 64;
 pub const EXEC_BYTES: usize = 8 << 10;
 
@@ -74,6 +75,16 @@ pub struct WatchSite {
     pub pid: u32,
     pub watch: u32,
     pub address: u64,
+}
+
+/// The file that a pool number stands for.
+#[repr(C)]
+#[derive(Debug)]
+pub struct PoolFile {
+    pub device: AtomicU64,
+    pub inode: AtomicU64,
+    /// Length at the last look: a change of it is an event.
+    pub len: AtomicU64,
 }
 
 #[repr(C, align(4096))]
@@ -126,6 +137,9 @@ pub struct Control {
     pub watch_sites: [WatchSite; MAX_WATCH_SITES],
     pub text: [u8; TEXT_BYTES],
     pub exec_slots: [ExecSlot; EXEC_SLOTS],
+    /// Pools of all processes, by number. Written by the probes under the order lock; an entry never changes.
+    pub pool_count: AtomicU32,
+    pub pools: [PoolFile; MAX_POOLS],
 }
 
 const _: () = assert!(core::mem::size_of::<Control>() <= CONTROL_BYTES);

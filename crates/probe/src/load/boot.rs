@@ -1,0 +1,217 @@
+//! From the probe's first instruction to the target's.
+
+use alloc::boxed::Box;
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::arch::asm;
+use core::ops::Range;
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use wire::control::option;
+use wire::record::{Header, kind};
+
+use super::attach::{self, Request};
+use super::elf::{self, Elf, PF_X, PT_GNU_STACK};
+use super::image::{self, Spot};
+use super::stack::{AT_EXECFN, AT_RANDOM, Argument, Initial};
+use super::{heap, maps, modules, script};
+use crate::refuse;
+use crate::ring;
+use crate::sys::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
+use crate::thread::Thread;
+
+static HIDDEN: AtomicU64 = AtomicU64::new(0);
+static HIDDEN_LEN: AtomicU64 = AtomicU64::new(0);
+
+/// The place kept where the vDSO would be.
+pub fn hidden() -> Range<u64> {
+    let start = HIDDEN.load(Ordering::Relaxed);
+    start..start + HIDDEN_LEN.load(Ordering::Relaxed)
+}
+
+struct Start {
+    initial: Initial,
+    request: Request,
+}
+
+/// Called by `_start` with the stack pointer that the kernel set.
+pub fn start(stack_pointer: *const u64) -> ! {
+    // SAFETY: `_start` passes the pointer on unchanged.
+    let initial = unsafe { Initial::read(stack_pointer) };
+    let exec_fn = initial.aux(AT_EXECFN).unwrap_or(0);
+    attach::attach(&super::user::c_string(exec_fn).unwrap_or_default());
+    let request = attach::take_request();
+    let thread = Thread::create(request.thread, request.process);
+    thread.install();
+    let start = Box::into_raw(Box::new(Start { initial, request }));
+    // The first stack is about to be rewritten: go on on the engine's.
+    // SAFETY: the engine stack is fresh and large; neither value is used here any more.
+    unsafe {
+        asm!("mov rsp, {stack}", "xor ebp, ebp", "call {become_target}", "ud2", stack = in(reg) thread.engine_rsp,
+             become_target = sym become_target, in("rdi") thread, in("rsi") start, options(noreturn))
+    }
+}
+
+extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
+    // SAFETY: made by `start` just before.
+    let Start { mut initial, request } = *unsafe { Box::from_raw(start) };
+    announce(thread, &request);
+    crate::translate::init();
+    crate::signal::init(thread);
+    let hidden = unmap_vdso();
+
+    let mut texts = alloc::vec![request.path.clone()];
+    let mut argv: Vec<Argument> = initial.argv.iter().map(|a| Argument::Old(*a)).collect();
+    let (fd, elf) = match open_program(&request.path, &mut texts, &mut argv) {
+        Ok(program) => program,
+        Err(why) => refuse!(thread, "cannot run {}: it {why}", Text(&request.path)),
+    };
+    modules::set_executable(crate::pm::path_of(fd));
+    let interpreter_path = elf.interpreter(fd);
+    let spot = if interpreter_path.is_some() { Spot::Program } else { Spot::Next };
+    let program = match image::map(thread, fd, &elf, spot) {
+        Ok(image) => image,
+        Err(why) => refuse!(thread, "cannot run {}: it {why}", Text(&request.path)),
+    };
+    modules::close(fd);
+    let interpreter = interpreter_path.map(|path| map_interpreter(thread, &path));
+    if hidden != 0 {
+        // Natively the vDSO lies here: later mappings shall get the same places.
+        let at = sys!(nr::MMAP, 0, hidden, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1i64, 0);
+        HIDDEN.store(at.max(0) as u64, Ordering::Relaxed);
+        HIDDEN_LEN.store(hidden, Ordering::Relaxed);
+    }
+    heap::init(program.end);
+
+    initial.describe(&program, elf.headers.len(), interpreter.as_ref());
+    if ring::control().options & option::REAL_RANDOM == 0
+        && let Some(bytes) = initial.aux(AT_RANDOM)
+    {
+        // SAFETY: the kernel's 16 bytes on the stack.
+        unsafe { *(bytes as *mut [u8; 16]) = wire::virtual_time::at_random() };
+    }
+    // SAFETY: we run on the engine stack.
+    let stack = unsafe { initial.build(&texts, &argv, 0) };
+    allow_code_on_stack(&elf, stack);
+    set_name(&request.path);
+
+    thread.regs = Default::default();
+    thread.regs.rsp = stack;
+    thread.pc = interpreter.map_or(program.entry, |i| i.entry);
+    thread.flags = 0x202;
+    crate::gate::pass::start(thread)
+}
+
+/// Tells the host that a process begins, or goes on with another image.
+fn announce(thread: &mut Thread, request: &Request) {
+    let process = request.process.to_le_bytes();
+    let pid = (sys!(nr::GETPID) as u32).to_le_bytes();
+    let mut order = ring::order(thread);
+    if request.first {
+        let none = u32::MAX.to_le_bytes();
+        order.put(Header { kind: kind::PROCESS_START, ..Header::default() }, &[&process, &none, &pid]);
+    } else {
+        order.put(Header { kind: kind::EXEC, ..Header::default() }, &[&request.path[..request.path.len().min(4096)]]);
+    }
+}
+
+/// Takes away the vDSO and its data pages; returns their length.
+fn unmap_vdso() -> u64 {
+    let text = maps::read_file(c"/proc/self/maps");
+    let mut len = 0;
+    for line in maps::lines(&text) {
+        if line.name.starts_with(b"[vvar") || line.name == b"[vdso]" {
+            sys!(nr::MUNMAP, line.start, line.end - line.start);
+            len += line.end - line.start;
+        }
+    }
+    len
+}
+
+/// Opens the program, through the interpreters of scripts; rewrites the arguments as the kernel does for these.
+fn open_program(path: &[u8], texts: &mut Vec<Vec<u8>>, argv: &mut Vec<Argument>) -> Result<(i32, Elf), String> {
+    let mut path = path.to_vec();
+    // `texts[0]` is the path itself.
+    let mut path_text = 0;
+    for _ in 0..=script::MAX_DEPTH {
+        let fd = open(&path)?;
+        let Some(script) = script::read(fd)? else {
+            return elf::read(fd).map(|elf| (fd, elf));
+        };
+        modules::close(fd);
+        if !argv.is_empty() {
+            argv.remove(0);
+        }
+        argv.insert(0, Argument::New(path_text));
+        if let Some(argument) = script.argument {
+            texts.push(argument);
+            argv.insert(0, Argument::New(texts.len() - 1));
+        }
+        texts.push(script.interpreter.clone());
+        path_text = texts.len() - 1;
+        argv.insert(0, Argument::New(path_text));
+        path = script.interpreter;
+    }
+    Err(String::from("is a script whose interpreters are scripts, too many in a row"))
+}
+
+fn open(path: &[u8]) -> Result<i32, String> {
+    const O_CLOEXEC: u64 = 0o2000000;
+    let mut text = path.to_vec();
+    text.push(0);
+    let fd = sys!(nr::OPEN, text.as_ptr(), O_CLOEXEC, 0);
+    if fd < 0 {
+        return Err(format!("or its interpreter ({}) cannot be opened (error {})", Text(path), -fd));
+    }
+    Ok(fd as i32)
+}
+
+fn map_interpreter(thread: &mut Thread, path: &[u8]) -> image::Image {
+    let mapped = open(path).and_then(|fd| {
+        let elf = elf::read(fd)?;
+        let image = image::map(thread, fd, &elf, Spot::Next)?;
+        modules::close(fd);
+        Ok(image)
+    });
+    match mapped {
+        Ok(image) => image,
+        Err(why) => refuse!(thread, "the program interpreter {}: it {why}", Text(path)),
+    }
+}
+
+/// A program without `PT_GNU_STACK`, or with an executable one, may run code on its stack.
+fn allow_code_on_stack(elf: &Elf, stack: u64) {
+    if elf.find(PT_GNU_STACK).is_some_and(|h| h.flags & PF_X == 0) {
+        return;
+    }
+    let text = maps::read_file(c"/proc/self/maps");
+    for line in maps::lines(&text) {
+        if line.start <= stack && stack < line.end {
+            const PROT_GROWSDOWN: u64 = 0x0100_0000;
+            let prot = PROT_READ | PROT_WRITE | PROT_EXEC;
+            sys!(nr::MPROTECT, line.start, elf::PAGE, prot | PROT_GROWSDOWN);
+            // The kernel lets the stack grow to its limit; eight megabytes is the usual one.
+            let lowest = line.end.saturating_sub(8 << 20);
+            crate::translate::code::mapped(lowest, line.end - lowest, prot);
+        }
+    }
+}
+
+fn set_name(path: &[u8]) {
+    const PR_SET_NAME: u64 = 15;
+    let base = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    let mut name = [0u8; 16];
+    let len = base.len().min(15);
+    name[..len].copy_from_slice(&base[..len]);
+    sys!(nr::PRCTL, PR_SET_NAME, name.as_ptr());
+}
+
+/// A path for a message.
+struct Text<'a>(&'a [u8]);
+
+impl core::fmt::Display for Text<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.0))
+    }
+}

@@ -1,0 +1,50 @@
+//! The target's memory as the engine reads and writes it: pointers that the target handed to the kernel, which may be bad.
+
+use alloc::vec::Vec;
+
+use crate::pm;
+use crate::signal::careful;
+
+/// Longest path the kernel takes, with its end.
+pub const PATH_MAX: u64 = 4096;
+
+/// The C string at `address`, without its end; `None` if the pointer is bad or the string has no end.
+pub fn c_string(address: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut at = address;
+    while at - address < PATH_MAX {
+        // Never beyond the page: the next one may not be there.
+        let len = (4096 - at % 4096).min(256);
+        let piece = copy_in(at, len)?;
+        if let Some(end) = piece.iter().position(|b| *b == 0) {
+            bytes.extend_from_slice(&piece[..end]);
+            return Some(bytes);
+        }
+        bytes.extend_from_slice(&piece);
+        at += len;
+    }
+    None
+}
+
+/// `len` bytes from `address`.
+pub fn copy_in(address: u64, len: u64) -> Option<Vec<u8>> {
+    let mut bytes = alloc::vec![0u8; len as usize];
+    // SAFETY: fills the fresh vector.
+    unsafe { careful::copy(bytes.as_mut_ptr() as u64, pm::alias_of(address), len as usize) }.then_some(bytes)
+}
+
+/// A value of plain data.
+pub fn read<T: Copy>(address: u64) -> Option<T> {
+    careful::read(pm::alias_of(address))
+}
+
+/// Stores bytes at `address`; false if the target may not write there. What lies in PM goes through the alias: the caller
+/// records it (`syscall::event::kernel_write`).
+pub fn copy_out(address: u64, bytes: &[u8]) -> bool {
+    // SAFETY: the target asked for it.
+    unsafe { careful::copy(pm::alias_of(address), bytes.as_ptr() as u64, bytes.len()) }
+}
+
+pub fn write<T: Copy>(address: u64, value: &T) -> bool {
+    careful::write(pm::alias_of(address), value)
+}

@@ -1,0 +1,86 @@
+//! Which family answers which system call.
+
+use super::{buffers, descriptors, exit, files, memory, operations, proc, random, refused, time};
+use crate::signal;
+use crate::sys::nr;
+use crate::task;
+use crate::thread::Thread;
+
+/// A system call under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub nr: u64,
+    pub args: [u64; 6],
+}
+
+impl Call {
+    /// Lets the kernel do it. May be interrupted by a signal and then not return here: nothing may be held.
+    pub fn pass(&self, thread: &mut Thread) -> i64 {
+        signal::blocking_syscall(thread, self.nr, self.args)
+    }
+
+    /// Descriptors are 32-bit numbers.
+    pub fn fd(&self, argument: usize) -> i32 {
+        self.args[argument] as i32
+    }
+}
+
+/// Carries out the system call in `thread.regs`; `thread.pc` is behind the instruction.
+pub fn handle(thread: &mut Thread) {
+    let r = &thread.regs;
+    let call = Call { nr: r.rax, args: [r.rdi, r.rsi, r.rdx, r.r10, r.r8, r.r9] };
+    // SDM, SYSCALL: rcx gets the return address, r11 the flags.
+    thread.regs.rcx = thread.pc;
+    thread.regs.r11 = thread.flags;
+    if signal::syscall(thread, call.nr) {
+        return;
+    }
+    let held = memory::hold_for_fork(call);
+    if task::syscall(thread, call.nr) {
+        return;
+    }
+    drop(held);
+    thread.regs.rax = answer(thread, call) as u64;
+}
+
+fn answer(thread: &mut Thread, call: Call) -> i64 {
+    match call.nr {
+        nr::MMAP => memory::mmap(thread, call),
+        nr::MUNMAP => memory::munmap(thread, call),
+        nr::MREMAP => memory::mremap(thread, call),
+        nr::MPROTECT | nr::PKEY_MPROTECT => memory::mprotect(thread, call),
+        nr::BRK => memory::brk(call),
+        nr::MADVISE => memory::madvise(thread, call),
+        nr::MSYNC => memory::msync(thread, call),
+        nr::SHMAT => memory::shmat(thread, call),
+        nr::REMAP_FILE_PAGES => memory::remap_file_pages(thread, call),
+
+        nr::CLOCK_GETTIME | nr::GETTIMEOFDAY | nr::TIME | nr::NANOSLEEP | nr::CLOCK_NANOSLEEP | nr::FUTEX
+        | nr::FUTEX_WAITV | nr::TIMERFD_SETTIME | nr::TIMER_SETTIME | nr::POLL | nr::SELECT | nr::EPOLL_WAIT
+        | nr::ALARM | nr::SETITIMER => time::answer(thread, call),
+
+        nr::GETRANDOM => random::getrandom(thread, call),
+
+        nr::OPEN | nr::OPENAT | nr::OPENAT2 | nr::CREAT => files::open(thread, call),
+        nr::READ if call.args[0] == 0 && operations::wanted() => operations::read(thread, call),
+        nr::READ => files::read(thread, call),
+        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::SENDFILE | nr::COPY_FILE_RANGE
+        | nr::SPLICE => files::write(thread, call),
+        nr::FTRUNCATE | nr::TRUNCATE | nr::FALLOCATE => files::resize(thread, call),
+        nr::FSYNC | nr::FDATASYNC => files::sync(thread, call),
+
+        nr::READLINK | nr::READLINKAT | nr::STAT | nr::LSTAT | nr::NEWFSTATAT | nr::STATX | nr::ACCESS | nr::FACCESSAT
+        | nr::FACCESSAT2 => proc::by_path(thread, call),
+        nr::GETDENTS64 | nr::GETDENTS => proc::list(thread, call),
+
+        nr::CLOSE | nr::CLOSE_RANGE | nr::DUP | nr::DUP2 | nr::DUP3 | nr::FCNTL => descriptors::answer(thread, call),
+
+        nr::EXIT_GROUP => exit::group(thread, call),
+
+        nr::RSEQ | nr::ARCH_PRCTL | nr::PRCTL | nr::SECCOMP | nr::PTRACE | nr::MODIFY_LDT | nr::IO_URING_SETUP
+        | nr::IO_SUBMIT | nr::PERSONALITY => {
+            refused::answer(thread, call)
+        }
+        _ => buffers::pass(thread, call),
+    }
+}

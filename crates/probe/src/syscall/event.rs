@@ -1,0 +1,52 @@
+//! Records that come from system calls.
+
+use wire::control::MAX_PAYLOAD;
+use wire::record::{Header, kind};
+
+use crate::layout;
+use crate::pm;
+use crate::ring;
+use crate::thread::Thread;
+
+/// Contract rule 2: long writes are cut at these borders of the pool offset.
+const BORDER: u64 = MAX_PAYLOAD as u64;
+
+/// A header for an event at the `syscall` instruction under way.
+pub fn header(thread: &mut Thread, kind: u8) -> Header {
+    let site = crate::translate::syscall_site(thread);
+    let context = crate::context::path::current(thread);
+    Header { kind, site, context, ..Header::default() }
+}
+
+/// The kernel (or the engine in its place) wrote `len` bytes at `address`: the parts in PM become events.
+pub fn kernel_write(thread: &mut Thread, address: u64, len: u64) {
+    if !pm::any() || len == 0 {
+        return;
+    }
+    let pieces = pm::pieces(address, len);
+    if pieces.is_empty() {
+        return;
+    }
+    let header = header(thread, kind::KERNEL_WRITE);
+    let mut order = ring::order(thread);
+    for piece in pieces {
+        for (offset, len) in cut(piece.offset, piece.len) {
+            let address = piece.start + (offset - piece.offset);
+            // SAFETY: the alias of a mapped range is readable.
+            let bytes = unsafe { core::slice::from_raw_parts(layout::alias(address) as *const u8, len as usize) };
+            order.put(Header { address, ..header }, &[bytes]);
+        }
+    }
+}
+
+/// `offset..offset+len` of a pool in stretches that cross no border.
+pub fn cut(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
+    let end = offset + len;
+    let mut at = offset;
+    core::iter::from_fn(move || {
+        let stretch = (BORDER - at % BORDER).min(end - at);
+        let here = (stretch != 0).then_some((at, stretch));
+        at += stretch;
+        here
+    })
+}

@@ -1,0 +1,211 @@
+//! The address space: `mmap` and its kin.
+
+use super::dispatch::Call;
+use super::event;
+use crate::layout;
+use crate::load::{heap, modules, space};
+use crate::memory::{SpinGuard, SpinLock};
+use crate::pm::mapping::{self, is_writable_fd};
+use crate::pm::{self, Range, pools};
+use crate::refuse;
+use crate::ring;
+use crate::sys::{self, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_WRITE, nr, sys};
+use crate::thread::Thread;
+use wire::record::{Header, kind};
+
+const PAGE: u64 = 4096;
+const MAP_TYPE: u64 = 0xf;
+const MAP_SHARED: u64 = 1;
+const MAP_SHARED_VALIDATE: u64 = 3;
+const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
+
+/// One change of the address space at a time, so that our tables follow the kernel's.
+static LOCK: SpinLock = SpinLock::new();
+
+/// Keeps the address space as it is during a call that copies the process: the child has no other thread that would free
+/// the lock.
+pub fn hold_for_fork(call: Call) -> Option<SpinGuard<'static>> {
+    const CLONE_VM: u64 = 0x100;
+    let copies = match call.nr {
+        nr::FORK => true,
+        nr::CLONE => call.args[0] & CLONE_VM == 0,
+        nr::CLONE3 => crate::load::user::read::<u64>(call.args[0]).is_some_and(|flags| flags & CLONE_VM == 0),
+        _ => false,
+    };
+    copies.then(|| LOCK.lock())
+}
+
+/// The short locks of this side, for the moment of the fork itself. Nothing that looks up PM, modules or engine memory
+/// may run while they are held.
+pub fn fork_locks() -> [SpinGuard<'static>; 3] {
+    [pm::lock().lock(), modules::lock().lock(), space::lock().lock()]
+}
+
+fn pages(len: u64) -> u64 {
+    len.saturating_add(PAGE - 1) & !(PAGE - 1)
+}
+
+/// A program that maps over the engine cannot be helped.
+fn keep_off(thread: &mut Thread, what: &str, start: u64, len: u64) {
+    let ours = space::overlaps_engine(start, len);
+    let alias = pm::any() && !pm::pieces(layout::alias(start), len).is_empty();
+    if ours || alias {
+        refuse!(thread, "the program wants to {what} {start:#x}–{:#x}, where the recorder keeps its own data", start + len);
+    }
+}
+
+pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
+    let [address, len, prot, flags, fd, offset] = call.args;
+    let fd = fd as i32;
+    let shared = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE) && flags & MAP_ANONYMOUS == 0;
+    let fixed = flags & MAP_FIXED != 0 && flags & MAP_FIXED_NOREPLACE == 0;
+    let _guard = LOCK.lock();
+    if fixed {
+        keep_off(thread, "map", address, pages(len));
+    }
+    let writable = prot & PROT_WRITE != 0;
+    // Without permission the kernel shall say so itself.
+    let allowed = shared && (!writable || is_writable_fd(fd));
+    let pool = if allowed { pools::mapped(thread, fd, writable) } else { None };
+    if fixed {
+        crate::translate::code::unmapped(address, len);
+    }
+    let real_prot = if pool.is_some() { mapping::seen(prot) } else { prot };
+    let result = sys!(nr::MMAP, address, len, real_prot, flags, fd, offset);
+    if result < 0 {
+        return result;
+    }
+    let start = result as u64;
+    let len = pages(len);
+    if fixed {
+        mapping::taken_away(thread, start, len);
+        modules::unmapped(start, len);
+    }
+    if let Some(pool) = pool {
+        mapping::added(thread, Range { start, len, pool, offset, prot }, flags, fd);
+    } else if shared {
+        mapping::remember(fd, start, len, offset, prot);
+    }
+    if prot & PROT_EXEC != 0 {
+        crate::translate::code::mapped(start, len, prot);
+        if flags & MAP_ANONYMOUS == 0 {
+            modules::mapped(thread, fd, start, len, offset);
+        }
+    }
+    result
+}
+
+pub fn munmap(thread: &mut Thread, call: Call) -> i64 {
+    let [start, len, ..] = call.args;
+    if start % PAGE != 0 || len == 0 || start.checked_add(len).is_none_or(|end| end > 0x7fff_ffff_f000) {
+        return sys!(nr::MUNMAP, start, len);
+    }
+    let len = pages(len);
+    let _guard = LOCK.lock();
+    keep_off(thread, "unmap", start, len);
+    crate::translate::code::unmapped(start, len);
+    modules::unmapped(start, len);
+    mapping::taken_away(thread, start, len);
+    sys!(nr::MUNMAP, start, len)
+}
+
+pub fn mremap(thread: &mut Thread, call: Call) -> i64 {
+    const MREMAP_FIXED: u64 = 2;
+    let [old, old_len, new_len, flags, new, _] = call.args;
+    let (old_len, new_len) = (pages(old_len), pages(new_len));
+    let _guard = LOCK.lock();
+    if flags & MREMAP_FIXED != 0 {
+        keep_off(thread, "move memory to", new, new_len);
+        crate::translate::code::unmapped(new, new_len);
+    }
+    if old % PAGE == 0 && new_len != 0 && pm::is_pm(old) {
+        return mapping::remap(thread, old, old_len, new_len, flags, new);
+    }
+    crate::translate::code::unmapped(old, old_len);
+    let result = sys!(nr::MREMAP, old, call.args[1], call.args[2], flags, new);
+    if result >= 0 && flags & MREMAP_FIXED != 0 {
+        mapping::taken_away(thread, new, new_len);
+        modules::unmapped(new, new_len);
+    }
+    result
+}
+
+pub fn mprotect(thread: &mut Thread, call: Call) -> i64 {
+    let [start, len, prot, key, ..] = call.args;
+    if start % PAGE != 0 {
+        return -sys::EINVAL;
+    }
+    let len = pages(len);
+    let _guard = LOCK.lock();
+    let result = if mapping::concerns(start, len) {
+        mapping::protect(thread, call.nr, start, len, prot, key)
+    } else {
+        sys!(call.nr, start, len, prot, key)
+    };
+    if result == 0 {
+        crate::translate::code::protected(start, len, prot);
+    }
+    result
+}
+
+pub fn brk(call: Call) -> i64 {
+    let _guard = LOCK.lock();
+    heap::set(call.args[0]) as i64
+}
+
+pub fn madvise(thread: &mut Thread, call: Call) -> i64 {
+    const MADV_REMOVE: u64 = 9;
+    const MADV_DONTFORK: u64 = 10;
+    const MADV_DOFORK: u64 = 11;
+    let [start, len, advice, ..] = call.args;
+    let result = sys!(nr::MADVISE, start, len, advice);
+    if result != 0 || !pm::any() {
+        return result;
+    }
+    for piece in pm::pieces(start, pages(len)) {
+        match advice {
+            MADV_REMOVE => {
+                let header = Header { address: piece.offset, ..event::header(thread, kind::FILE_ZERO) };
+                let parts = [&piece.pool.to_le_bytes()[..], &[0; 4], &piece.len.to_le_bytes()];
+                ring::order(thread).put(header, &parts);
+            }
+            // The child shall have both or neither.
+            MADV_DONTFORK | MADV_DOFORK => {
+                sys!(nr::MADVISE, layout::alias(piece.start), piece.len, advice);
+            }
+            _ => {}
+        }
+    }
+    result
+}
+
+pub fn msync(thread: &mut Thread, call: Call) -> i64 {
+    const MS_SYNC: u64 = 4;
+    let [start, len, flags, ..] = call.args;
+    let result = sys!(nr::MSYNC, start, len, flags);
+    if result != 0 || flags & MS_SYNC == 0 {
+        return result;
+    }
+    for piece in pm::pieces(start, len) {
+        let header = Header { address: piece.start, ..event::header(thread, kind::MSYNC) };
+        let parts = [&piece.pool.to_le_bytes()[..], &[0; 4], &piece.offset.to_le_bytes(), &piece.len.to_le_bytes()];
+        ring::order(thread).put(header, &parts);
+    }
+    result
+}
+
+pub fn shmat(thread: &mut Thread, call: Call) -> i64 {
+    const SHM_REMAP: u64 = 0o40000;
+    if call.args[2] & SHM_REMAP != 0 && call.args[1] != 0 {
+        keep_off(thread, "attach shared memory at", call.args[1], PAGE);
+    }
+    let _guard = LOCK.lock();
+    sys!(nr::SHMAT, call.args[0], call.args[1], call.args[2])
+}
+
+pub fn remap_file_pages(thread: &mut Thread, call: Call) -> i64 {
+    if !pm::pieces(call.args[0], call.args[1]).is_empty() {
+        refuse!(thread, "remap_file_pages on a pool mapping");
+    }
+    sys!(nr::REMAP_FILE_PAGES, call.args[0], call.args[1], call.args[2], call.args[3], call.args[4])
+}

@@ -1,0 +1,16 @@
+//! The program's system calls. Most go to the kernel as they are; the rest is in one file per family.
+
+pub mod buffers;
+pub mod descriptors;
+pub mod dispatch;
+pub mod event;
+pub mod exit;
+pub mod files;
+pub mod memory;
+pub mod operations;
+pub mod proc;
+pub mod random;
+pub mod refused;
+pub mod time;
+
+pub use dispatch::handle;
