@@ -45,3 +45,12 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
     sys!(nr::WRITE, 2, text.as_ptr(), text.len());
     exit()
 }
+
+/// The precompiled `alloc` refers to these; with `panic = "abort"` nothing ever calls them.
+#[unsafe(no_mangle)]
+extern "C" fn rust_eh_personality() {}
+
+#[unsafe(no_mangle)]
+extern "C" fn _Unwind_Resume() -> ! {
+    exit()
+}

@@ -21,7 +21,12 @@ pub struct Arena {
     pub miss: u64,
     /// (start of a block in the cache, block), ascending.
     pub blocks: Vec<(u64, u32)>,
+    /// No new code goes here; unmapped when every thread has been seen outside the cache since this generation began.
+    retired: Option<u64>,
 }
+
+/// All code caches together may have this many times the size of one; then everything is translated anew.
+const MAX_ARENAS: usize = 8;
 
 static mut ARENAS: Vec<Arena> = Vec::new();
 
@@ -67,8 +72,46 @@ pub(crate) use gate;
 
 /// The arena for code at `pc`: an existing one in reach with room, or a new one. `None`: no place in reach or no memory.
 pub fn for_code(pc: u64) -> Option<usize> {
-    let found = arenas().iter().rposition(|a| in_reach(a.start, a.end, pc) && a.at + BLOCK_ROOM <= a.end);
+    let usable = |a: &Arena| a.retired.is_none() && in_reach(a.start, a.end, pc) && a.at + BLOCK_ROOM <= a.end;
+    let found = arenas().iter().rposition(usable);
     found.or_else(|| create(pc))
+}
+
+/// The caches are full: all that was translated shall be translated anew.
+pub fn is_full() -> bool {
+    arenas().iter().filter(|a| a.retired.is_none()).count() >= MAX_ARENAS
+        && arenas().iter().all(|a| a.retired.is_some() || a.at + BLOCK_ROOM > a.end)
+}
+
+static GENERATION: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
+
+pub fn generation() -> u64 {
+    GENERATION.load(core::sync::atomic::Ordering::Relaxed)
+}
+
+/// Takes all arenas out of use; their blocks are unlinked already. Threads may still be running in them.
+pub fn retire_all() {
+    let next = GENERATION.fetch_add(1, core::sync::atomic::Ordering::Relaxed) + 1;
+    for arena in arenas().iter_mut().filter(|a| a.retired.is_none()) {
+        arena.retired = Some(next);
+    }
+}
+
+/// Unmaps retired arenas that no thread can be in. `oldest`: the oldest generation that a thread in the cache has seen.
+pub fn reclaim(oldest: u64) {
+    for arena in arenas().iter_mut() {
+        if arena.end != arena.start && arena.retired.is_some_and(|generation| generation <= oldest) {
+            sys::sys!(sys::nr::MUNMAP, arena.start, arena.end - arena.start);
+            arena.blocks = Vec::new();
+            // Blocks name arenas by their place in the list: it stays, empty.
+            arena.end = arena.start;
+        }
+    }
+}
+
+/// Will this code go away soon?
+pub fn is_retired(address: u64) -> bool {
+    arenas().iter().any(|a| (a.start..a.end).contains(&address) && a.retired.is_some())
 }
 
 pub fn get(index: usize) -> &'static mut Arena {
@@ -94,7 +137,7 @@ fn create(pc: u64) -> Option<usize> {
     // low executable (its heap gets the room in between). Then anywhere in reach.
     let mut candidates = Vec::new();
     if pc < 0x6000_0000 {
-        candidates.push(0x5800_0000u64.wrapping_sub(0));
+        candidates.push(0x5800_0000);
     }
     for step in 0..40u64 {
         let below = pc.wrapping_sub((700 << 20) + step * (18 << 20));
@@ -109,7 +152,7 @@ fn create(pc: u64) -> Option<usize> {
         if sys::map_anonymous(start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) == start as i64 {
             let mut emit = Emit { at: start, end: start + bytes, full: false };
             emit.jump_through(gate!(miss));
-            let arena = Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new() };
+            let arena = Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new(), retired: None };
             arenas().push(arena);
             return Some(arenas().len() - 1);
         }

@@ -44,14 +44,21 @@ pub struct Block {
     pub marks: Box<[Mark]>,
     /// First exit that is linked to this block (see `link::Exit::next`); `NONE` if none.
     pub incoming: u32,
-    /// Lowest and highest byte of program code translated here.
-    pub low: u64,
-    pub high: u64,
     pub dead: bool,
     pub arena: u32,
 }
 
 pub const NONE: u32 = u32::MAX;
+
+/// Which blocks contain code of a page of the program: a list per page.
+#[derive(Clone, Copy, Debug)]
+struct PageUse {
+    block: u32,
+    next: u32,
+}
+
+static mut PAGE_USES: Vec<PageUse> = Vec::new();
+static mut BY_PAGE: U64Map<u32> = U64Map::new();
 
 static mut BLOCKS: Vec<Block> = Vec::new();
 static mut BY_PC: U64Map<u32> = U64Map::new();
@@ -74,11 +81,44 @@ pub fn get(number: u32) -> &'static mut Block {
     &mut blocks()[number as usize]
 }
 
-pub fn add(block: Block) -> u32 {
+/// Adds a block that was made from code on these pages (page numbers).
+pub fn add(block: Block, pages: &[u64]) -> u32 {
     let number = blocks().len() as u32;
     by_pc().insert(block.pc, number);
     blocks().push(block);
+    // SAFETY: the engine lock is held.
+    let (uses, by_page) = unsafe { (&mut *core::ptr::addr_of_mut!(PAGE_USES), &mut *core::ptr::addr_of_mut!(BY_PAGE)) };
+    for &page in pages {
+        uses.push(PageUse { block: number, next: by_page.get(page).unwrap_or(NONE) });
+        by_page.insert(page, uses.len() as u32 - 1);
+    }
     number
+}
+
+/// The live blocks with code of this page.
+pub fn on_page(page: u64) -> Vec<u32> {
+    // SAFETY: the engine lock is held.
+    let (uses, by_page) = unsafe { (&*core::ptr::addr_of!(PAGE_USES), &*core::ptr::addr_of!(BY_PAGE)) };
+    let mut found = Vec::new();
+    let mut at = by_page.get(page).unwrap_or(NONE);
+    while at != NONE {
+        let PageUse { block, next } = uses[at as usize];
+        if !get(block).dead {
+            found.push(block);
+        }
+        at = next;
+    }
+    found
+}
+
+/// The live blocks that contain the instruction at `pc`.
+pub fn with_instruction(pc: u64) -> Vec<u32> {
+    let mut found = on_page(pc >> 12);
+    found.retain(|&number| {
+        let block = get(number);
+        block.marks.iter().any(|m| block.pc.wrapping_add_signed(m.pc as i64) == pc)
+    });
+    found
 }
 
 /// The block is no longer found by its pc. Its code stays for threads that are in it.
@@ -90,6 +130,16 @@ pub fn forget(number: u32) {
     }
 }
 
-pub fn all() -> impl Iterator<Item = (u32, &'static mut Block)> {
-    blocks().iter_mut().enumerate().map(|(i, b)| (i as u32, b))
+/// Takes every block out of use. What `locate` needs stays while threads may be in their code.
+pub fn unlink_all() {
+    for number in 0..blocks().len() as u32 {
+        if !get(number).dead {
+            super::link::unlink(number);
+        }
+    }
+    // SAFETY: the engine lock is held.
+    unsafe {
+        (*core::ptr::addr_of_mut!(PAGE_USES)).clear();
+        (*core::ptr::addr_of_mut!(BY_PAGE)).clear();
+    }
 }

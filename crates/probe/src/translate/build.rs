@@ -31,8 +31,8 @@ pub struct Builder<'a> {
     /// rip-relative disp32 fields that refer to an 8-byte constant behind the block.
     literals: Vec<(u64, u64)>,
     tails: Vec<Tail>,
-    low: u64,
-    high: u64,
+    /// Pages of the program that the block's code is on.
+    pages: Vec<u64>,
 }
 
 impl fmt::Debug for Builder<'_> {
@@ -106,9 +106,9 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         // A block fits into BLOCK_ROOM: `for_code` guarantees it.
         crate::refuse!(b.thread, "a block at {pc:#x} does not fit into the code cache");
     }
-    let Builder { emit, marks, low, high, .. } = b;
+    let Builder { emit, marks, pages, .. } = b;
     arena.at = emit.at;
-    let number = block::add(Block {
+    let block = Block {
         pc,
         code: start,
         code_end: emit.at,
@@ -117,13 +117,12 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         chain,
         marks: marks.into_boxed_slice(),
         incoming: block::NONE,
-        low,
-        high,
         dead: false,
         arena: index as u32,
-    });
+    };
+    let number = block::add(block, &pages);
     arena.blocks.push((start, number));
-    code::translated(low, high);
+    code::translated(&pages);
     number
 }
 
@@ -139,8 +138,7 @@ impl<'a> Builder<'a> {
             exits: Vec::with_capacity(8),
             literals: Vec::new(),
             tails: Vec::new(),
-            low: pc,
-            high: pc,
+            pages: Vec::with_capacity(2),
         }
     }
 
@@ -215,8 +213,11 @@ impl<'a> Builder<'a> {
             if scan.class == Class::Unknown {
                 return emulate::emit_unknown(self, i);
             }
-            self.low = self.low.min(pc);
-            self.high = self.high.max(i.next());
+            for page in [pc >> 12, (i.next() - 1) >> 12] {
+                if !self.pages.contains(&page) {
+                    self.pages.push(page);
+                }
+            }
             if watch::is_entry(pc) {
                 watch::emit_entry(self, pc);
             }
@@ -289,7 +290,7 @@ impl<'a> Builder<'a> {
 
     /// Tails, constants and exit stubs behind the block. Returns the number of exits made.
     fn finish(&mut self) -> usize {
-        let end_pc = self.high;
+        let end_pc = self.pc;
         self.mark(Flavour::Busy, end_pc, 0);
         // Tails may add tails.
         while !self.tails.is_empty() {

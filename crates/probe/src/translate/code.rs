@@ -105,27 +105,22 @@ fn cut(start: u64, end: u64) {
 }
 
 fn drop_blocks(start: u64, end: u64) {
-    for (number, block) in block::all() {
-        if !block.dead && block.low < end && start < block.high {
+    for page in start / PAGE..end.div_ceil(PAGE) {
+        for number in block::on_page(page) {
             link::unlink(number);
         }
     }
 }
 
-/// A block was made from [low, high). If the program may write there, we must hear of it.
-pub fn translated(low: u64, high: u64) {
-    let writable = regions().iter().any(|r| r.prot & PROT_WRITE != 0 && r.start < high && low < r.end);
-    if !writable {
-        return;
-    }
-    let mut page = low & !(PAGE - 1);
-    while page < high {
-        if let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&page))
+/// A block was made from these pages. Where the program may write, we must hear of it.
+pub fn translated(pages: &[u64]) {
+    for &page in pages {
+        let start = page * PAGE;
+        if let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&start))
             && region.prot & PROT_WRITE != 0
         {
-            sys!(nr::MPROTECT, page, PAGE, region.prot & !PROT_WRITE);
+            sys!(nr::MPROTECT, start, PAGE, region.prot & !PROT_WRITE);
         }
-        page += PAGE;
     }
 }
 

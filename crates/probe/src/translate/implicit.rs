@@ -7,7 +7,7 @@
 use core::mem::offset_of;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction as Decoded};
-use isa::effect::{self, Effect, Form, StoreShape};
+use isa::effect::{Effect, Form, How, StateArea, effect};
 use wire::record::{Header, kind};
 
 use super::arena::gate;
@@ -74,15 +74,17 @@ pub fn call(thread: &mut Thread) {
     }
 }
 
-fn instruction(site: u32) -> (Decoded, StoreShape) {
+/// The instruction of a site, and what it writes. `None` for how: a locked read-modify-write.
+fn instruction(site: u32) -> (Decoded, Option<How>, Form) {
     let pc = site::get(site).pc;
     let decoded = {
         let _guard = super::lock().lock();
         let bytes = super::code::bytes(pc).unwrap_or(&[]);
         Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
     };
-    match effect::of(&decoded) {
-        Effect::Store(shape) => (decoded, shape),
+    match effect(&decoded) {
+        Effect::Store(shape) => (decoded, Some(shape.how), shape.form),
+        Effect::Rmw(form) => (decoded, None, form),
         other => panic!("no store at {pc:#x}: {other:?}"),
     }
 }
@@ -92,13 +94,10 @@ fn instruction(site: u32) -> (Decoded, StoreShape) {
 fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
     let regs = thread.regs;
     match form {
-        Form::String { .. } | Form::MaskMov { .. } => (super::emit::RDI, regs.rdi),
+        Form::String { .. } | Form::ByteMask { .. } => (super::emit::RDI, regs.rdi),
         Form::Push { size } => (RSP, regs.rsp.wrapping_sub(*size as u64)),
-        Form::Clzero => (super::emit::RAX, regs.rax & !63),
-        Form::Movdir64b => {
-            let reg = decoded.op0_register();
-            (reg.number() as u8, regs.get(reg.number() as u8))
-        }
+        Form::ClearLine => (super::emit::RAX, regs.rax & !63),
+        Form::Movdir64b { to } => (to.number() as u8, regs.get(to.number() as u8)),
         _ => {
             let base = decoded.memory_base();
             if !base.is_gpr64() {
@@ -109,8 +108,7 @@ fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
                 let index = regs.get(decoded.memory_index().number() as u8);
                 at = at.wrapping_add(index.wrapping_mul(decoded.memory_index_scale() as u64));
             }
-            if let Form::BitOffset { size } = form {
-                let bit = decoded.op1_register();
+            if let Form::BitOffset { size, bit } = form {
                 let value = regs.get(bit.full_register().number() as u8) as i64;
                 let (value, bits) = match size {
                     2 => (value as i16 as i64, 16),
@@ -125,21 +123,21 @@ fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
 }
 
 fn shift(thread: &mut Thread, site: u32) {
-    let (decoded, shape) = instruction(site);
-    let (reg, at) = address(thread, &decoded, &shape.form);
+    let (decoded, how, form) = instruction(site);
+    let (reg, at) = address(thread, &decoded, &form);
     thread.shifted.active = false;
     // A scatter's lanes may lie anywhere around its base; a string may start anywhere in a pool.
-    let target = match &shape.form {
-        Form::Scatter { .. } => written::first_lane(thread, &decoded).unwrap_or(at),
+    let target = match &form {
+        Form::Scatter { .. } => written::first_lane(thread, &decoded, &form).unwrap_or(at),
         _ => at,
     };
     if !pm::is_pm(target) {
         return;
     }
-    let conflict = match &shape.form {
-        Form::BitOffset { .. } => decoded.op1_register().full_register().number() as u8 == reg,
-        Form::Movdir64b => decoded.memory_base().number() as u8 == reg || decoded.memory_index().number() as u8 == reg,
-        Form::XsaveArea => reg == super::emit::RAX || reg == super::emit::RDX,
+    let conflict = match &form {
+        Form::BitOffset { bit, .. } => bit.full_register().number() as u8 == reg,
+        Form::Movdir64b { to } => decoded.memory_base() == *to || decoded.memory_index() == *to,
+        Form::State(area) => *area != StateArea::Fxsave && (reg == super::emit::RAX || reg == super::emit::RDX),
         _ => false,
     };
     if conflict {
@@ -148,6 +146,15 @@ fn shift(thread: &mut Thread, site: u32) {
     if ring::control().many_tasks.load(core::sync::atomic::Ordering::Relaxed) != 0 {
         ring::take_order_lock(thread.tid as u32);
         thread.holds_order = 1;
+    }
+    if let (None, Some(size)) = (how, form.max_size()) {
+        // SAFETY: PM that the instruction is about to read and write, through its alias.
+        let old = unsafe { core::slice::from_raw_parts(alias(at) as *const u8, size as usize) };
+        for (word, bytes) in thread.old.iter_mut().zip(old.chunks(8)) {
+            let mut value = [0u8; 8];
+            value[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(value);
+        }
     }
     let regs = thread.regs;
     let delta = alias(target).wrapping_sub(target);
@@ -163,8 +170,8 @@ fn shift_back(thread: &mut Thread, site: u32) {
     thread.shifted.active = false;
     let value = thread.regs.get(reg);
     thread.regs.set(reg, value.wrapping_sub(delta));
-    let (decoded, shape) = instruction(site);
-    if let Form::Push { .. } = shape.form
+    let (decoded, how, form) = instruction(site);
+    if let Form::Push { .. } = form
         && decoded.mnemonic() == iced_x86::Mnemonic::Enter
     {
         thread.regs.rbp = thread.regs.rbp.wrapping_sub(delta);
@@ -172,11 +179,20 @@ fn shift_back(thread: &mut Thread, site: u32) {
     let pc = site::get(site).pc;
     let (rsp, rbp) = (thread.shifted.rsp, thread.regs.rbp);
     let context = crate::context::path::find(thread, pc, rsp, rbp);
-    let aux = learned::store_aux(shape.how);
-    written::record(thread, &decoded, &shape.form, Header { kind: kind::STORE, aux, site, context, ..Header::default() });
-    if aux != wire::record::store::PLAIN {
+    let Some(how) = how else {
+        written::record_rmw(thread, &form, Header { kind: kind::RMW, site, context, ..Header::default() });
+        thread.pending = 0;
+        return give_up_order(thread);
+    };
+    let aux = learned::store_aux(how);
+    written::record(thread, &decoded, &form, Header { kind: kind::STORE, aux, site, context, ..Header::default() });
+    if how != How::Plain {
         thread.pending = 1;
     }
+    give_up_order(thread);
+}
+
+fn give_up_order(thread: &mut Thread) {
     if thread.holds_order != 0 {
         thread.holds_order = 0;
         ring::control().order_lock.store(0, core::sync::atomic::Ordering::Release);

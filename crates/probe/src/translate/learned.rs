@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::mem::offset_of;
 
 use iced_x86::{Code, Decoder, DecoderOptions, Encoder, Instruction as Decoded, InstructionInfoFactory, MemoryOperand, Register};
-use isa::effect::{self, Effect, Form, How, StoreShape};
+use isa::effect::{Effect, Form, How, StoreShape, effect};
 use wire::control::Control;
 use wire::record::{kind, store};
 
@@ -43,10 +43,8 @@ pub fn learn(_thread: &mut Thread, pc: u64) {
     let _guard = super::lock().lock();
     learned_map().insert(pc, 1);
     neighbours(pc);
-    for (number, block) in block::all() {
-        if !block.dead && block.low <= pc && pc < block.high {
-            link::unlink(number);
-        }
+    for number in block::with_instruction(pc) {
+        link::unlink(number);
     }
 }
 
@@ -67,7 +65,7 @@ fn neighbours(pc: u64) {
         if next.is_invalid() || next.flow_control() != iced_x86::FlowControl::Next {
             return;
         }
-        if next.memory_base() == base && matches!(effect::of(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. })) {
+        if next.memory_base() == base && matches!(effect(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. })) {
             learned_map().insert(at, 1);
         }
         at += next.len() as u64;
@@ -171,6 +169,16 @@ pub fn plain_site_locked(thread: &mut Thread, pc: u64, bytes: &[u8]) -> u32 {
     site
 }
 
+/// Stores that the record gate handles itself: one memory operand, a size that is a power of two.
+fn gate_size(form: Form) -> Option<u32> {
+    let size = match form {
+        Form::Explicit { size } => size,
+        Form::Pop { size } => size as u32,
+        _ => return None,
+    };
+    (size.is_power_of_two() && size <= 64).then_some(size)
+}
+
 pub fn store_aux(how: How) -> u8 {
     match how {
         How::Plain => store::PLAIN,
@@ -185,16 +193,19 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
         // PM is never thread-local storage; whatever this is, its address cannot be computed with `lea`.
         return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported);
     }
-    let (kind_aux, size, flags) = match effect::of(&decoded) {
-        Effect::Store(StoreShape { how, form: Form::Explicit { size }, .. }) => ((kind::STORE, store_aux(how)), size, 0),
-        Effect::Rmw { size } => ((kind::RMW, 0), size, flag::HAS_OLD),
-        Effect::Store(_) => {
+    let (kind_aux, size, flags) = match effect(&decoded) {
+        Effect::Store(StoreShape { how, form, .. }) if gate_size(form).is_some() => {
+            ((kind::STORE, store_aux(how)), gate_size(form).unwrap_or(0), 0)
+        }
+        Effect::Rmw(form) if gate_size(form).is_some() => ((kind::RMW, 0), gate_size(form).unwrap_or(0), flag::HAS_OLD),
+        Effect::Store(_) | Effect::Rmw(_) => {
             implicit::before(b, i);
             b.mark(Flavour::Alias, i.pc, NO_REG);
             b.copy(i);
             return implicit::after(b, i);
         }
-        // A load of PM, or an instruction that only looked like a store: run it as it is.
+        Effect::Unsupported(_) => return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported),
+        // Only looked like a store (a load through the same register): run it as it is.
         _ => return b.copy(i),
     };
     let site = site::add(b.thread, i.pc, &i.bytes[..i.scan.len as usize], kind_aux, size, flags);

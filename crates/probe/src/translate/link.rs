@@ -42,7 +42,7 @@ fn table() -> *mut u64 {
     layout::BRANCH_TABLE as *mut u64
 }
 
-pub fn clear_table() {
+fn clear_table() {
     for i in 0..1usize << 16 {
         // SAFETY: the table has 65536 entries; other threads read them as whole words.
         unsafe { table().add(i).write_volatile(pass::gate_miss as *const () as u64) };
@@ -64,7 +64,7 @@ pub fn take_exit(thread: &mut Thread) {
     let entry = block::get(to).entry;
     thread.resume = entry;
     let exit = &mut exits()[number as usize];
-    if exit.to != NONE {
+    if exit.to != NONE || arena::is_retired(displacement) {
         return;
     }
     let from = if emit::reaches(displacement, entry) { entry } else { hop(displacement, entry) };
@@ -119,10 +119,31 @@ pub fn arrive(thread: &mut Thread) {
 }
 
 fn find_or_build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
+    // This thread is outside the cache and about to enter the present generation of it.
+    thread.generation = arena::generation();
     match block::find(pc) {
         Some(number) => number,
-        None => build::build(thread, pc, indirect),
+        None => {
+            if arena::is_full() {
+                start_over(thread);
+            }
+            build::build(thread, pc, indirect)
+        }
     }
+}
+
+/// The caches are full. Nobody enters the old code any more; it goes when no thread can be in it.
+fn start_over(thread: &mut Thread) {
+    block::unlink_all();
+    arena::retire_all();
+    thread.generation = arena::generation();
+    let mut oldest = u64::MAX;
+    crate::thread::each(|t| {
+        if t.place == crate::thread::Place::Cache {
+            oldest = oldest.min(t.generation);
+        }
+    });
+    arena::reclaim(oldest);
 }
 
 /// A landing for a block that was first reached directly: checks the target, then jumps to the block.
@@ -198,8 +219,3 @@ pub fn unlink(number: u32) {
     block::forget(number);
 }
 
-/// Forgets every block and exit (the code cache is emptied).
-pub fn clear() {
-    exits().clear();
-    clear_table();
-}

@@ -70,10 +70,8 @@ pub fn entered(thread: &mut Thread, index: u32) {
         let _guard = super::lock().lock();
         if returns().get(return_to).is_none() {
             returns().insert(return_to, 1);
-            for (number, block) in block::all() {
-                if !block.dead && block.low <= return_to && return_to < block.high {
-                    link::unlink(number);
-                }
+            for number in block::with_instruction(return_to) {
+                link::unlink(number);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What an instruction with an implicit or masked operand wrote, as records (contract rules 2 and 3).
 
 use iced_x86::Instruction as Decoded;
-use isa::effect::{Form, MaskSource};
+use isa::effect::{Form, MaskSource, Opmask, StateArea};
 use wire::record::Header;
 
 use super::vector;
@@ -33,52 +33,73 @@ fn piece(thread: &mut Thread, mut header: Header, address: u64, len: u64) {
     ring::order(thread).put(header, &[bytes]);
 }
 
+/// A locked instruction: the bytes before (kept in `Thread::old`) and after.
+pub fn record_rmw(thread: &mut Thread, form: &Form, mut header: Header) {
+    let size = form.max_size().unwrap_or(0) as usize;
+    header.address = thread.shifted.address;
+    let mut old = [0u8; 64];
+    for (bytes, word) in old.chunks_mut(8).zip(thread.old) {
+        bytes.copy_from_slice(&word.to_le_bytes());
+    }
+    // SAFETY: the alias of PM that the program just wrote.
+    let new = unsafe { core::slice::from_raw_parts(alias(header.address) as *const u8, size) };
+    ring::order(thread).put(header, &[&old[..size], new]);
+}
+
 pub fn record(thread: &mut Thread, decoded: &Decoded, form: &Form, header: Header) {
     let shifted = thread.shifted;
-    match form {
-        Form::String { element } => {
-            let repeats = decoded.has_rep_prefix() || decoded.has_repne_prefix();
+    let at = shifted.address;
+    match *form {
+        Form::String { element, repeats } => {
             let count = if repeats { shifted.rcx.wrapping_sub(thread.regs.rcx) } else { 1 };
-            let (size, down) = (*element as u64, thread.flags & 0x400 != 0);
+            let (size, down) = (element as u64, thread.flags & 0x400 != 0);
             if count != 0 {
                 let low = if down { shifted.rdi - (count - 1) * size } else { shifted.rdi };
                 range(thread, header, low, count * size, down);
             }
         }
-        Form::Push { size } => range(thread, header, shifted.address, *size as u64, false),
-        Form::BitOffset { size } => range(thread, header, shifted.address, *size as u64, false),
-        Form::Movdir64b | Form::Clzero => range(thread, header, shifted.address, 64, false),
-        Form::XsaveArea => {
-            let size = xsave_bytes(thread, decoded);
-            range(thread, header, shifted.address, size, false);
+        Form::Explicit { size } => range(thread, header, at, size as u64, false),
+        Form::Push { size } | Form::Pop { size } | Form::BitOffset { size, .. } => {
+            range(thread, header, at, size as u64, false);
         }
-        Form::MaskMov { size } => {
-            let register = decoded.op2_register();
-            let mask = if *size == 8 {
+        Form::Movdir64b { .. } | Form::ClearLine => range(thread, header, at, 64, false),
+        Form::State(area) => {
+            let size = state_bytes(thread, area);
+            range(thread, header, at, size, false);
+        }
+        Form::ByteMask { size, mask } => {
+            let number = mask.number() as u8;
+            let mask = if size == 8 {
                 let mut bytes = [0u8; 64];
-                bytes[..8].copy_from_slice(&vector::read_mmx(register.number() as u8).to_le_bytes());
+                bytes[..8].copy_from_slice(&vector::read_mmx(number).to_le_bytes());
                 bytes
             } else {
-                vector::read(thread, register.number() as u8, 16)
+                vector::read(thread, number, 16)
             };
-            runs(thread, header, shifted.address, *size as u64, |i| mask[i as usize] & 0x80 != 0);
+            runs(thread, header, at, size as u64, |i| mask[i as usize] & 0x80 != 0);
         }
-        Form::Masked { element, mask, size, compress } => {
-            let element = *element as u64;
-            let lanes = *size as u64 / element;
-            let enabled = lane_mask(thread, mask, lanes, element);
-            if *compress {
-                let count = (0..lanes).filter(|&i| enabled >> i & 1 != 0).count() as u64;
-                if count != 0 {
-                    range(thread, header, shifted.address, count * element, false);
-                }
-            } else {
-                runs(thread, header, shifted.address, *size as u64, |i| enabled >> (i / element) & 1 != 0);
+        Form::Masked { element, mask, size } => {
+            let element = element as u64;
+            let enabled = lane_mask(thread, mask, size as u64 / element, element);
+            runs(thread, header, at, size as u64, |i| enabled >> (i / element) & 1 != 0);
+        }
+        Form::Compress { element, size, mask } => {
+            let lanes = size as u64 / element as u64;
+            let count = lane_mask(thread, MaskSource::Opmask(mask), lanes, element as u64).count_ones() as u64;
+            if count != 0 {
+                range(thread, header, at, count * element as u64, false);
             }
         }
-        Form::Scatter { element, .. } => scatter(thread, decoded, *element as u64, header),
-        Form::Explicit { .. } => unreachable!("explicit operands are recorded by the gate"),
-        Form::Unsupported(what) => crate::refuse!(thread, "cannot record {what} at {:#x}", decoded.ip()),
+        Form::Scatter { element, index, count, .. } => {
+            let mask = thread.mask[0];
+            let lanes: alloc::vec::Vec<u64> = lanes(thread, decoded, index, count, mask).collect();
+            for address in lanes {
+                if !pm::is_pm(address) {
+                    crate::refuse!(thread, "a scatter at {:#x} writes partly to PM and partly elsewhere", decoded.ip());
+                }
+                range(thread, header, address, element as u64, false);
+            }
+        }
     }
 }
 
@@ -98,32 +119,29 @@ fn runs(thread: &mut Thread, header: Header, address: u64, size: u64, enabled: i
     }
 }
 
-fn lane_mask(thread: &Thread, mask: &MaskSource, lanes: u64, element: u64) -> u64 {
+fn lane_mask(thread: &Thread, mask: MaskSource, lanes: u64, element: u64) -> u64 {
     match mask {
-        MaskSource::Opmask(k) => {
-            let value = vector::read_mask(*k, lanes > 16);
+        MaskSource::Opmask(Opmask(k)) => {
+            let value = vector::read_mask(k, lanes > 16);
             if lanes == 64 { value } else { value & ((1 << lanes) - 1) }
         }
-        MaskSource::Vector(number) => {
-            let bytes = vector::read(thread, *number, (lanes * element) as usize);
+        MaskSource::TopBits(register) => {
+            let bytes = vector::read(thread, register.number() as u8, (lanes * element) as usize);
             (0..lanes).fold(0, |mask, i| mask | ((bytes[(i * element + element - 1) as usize] >> 7) as u64) << i)
         }
     }
 }
 
-/// (address, lane) of each enabled element. The mask register is cleared as the instruction proceeds, so it is read
-/// before (`first_lane`) and kept in `Thread::mask`.
-fn lanes(thread: &Thread, decoded: &Decoded, mask: u64, element: u64) -> impl Iterator<Item = u64> {
-    let index = decoded.memory_index();
-    let wide_index = is_qword_index(decoded);
-    let count = lane_count(decoded, element);
-    let bytes = vector::read(thread, index.number() as u8, index.size());
+/// Addresses of a scatter's enabled elements. Its mask register is cleared as it proceeds, so the mask is read before
+/// ([`first_lane`]) and kept in `Thread::mask`.
+fn lanes(thread: &Thread, decoded: &Decoded, index: u8, count: u8, mask: u64) -> impl Iterator<Item = u64> + use<> {
+    let register = decoded.memory_index();
+    let bytes = vector::read(thread, register.number() as u8, register.size());
     let base = thread.regs.get(decoded.memory_base().number() as u8);
     let base = base.wrapping_add(decoded.memory_displacement64());
     let scale = decoded.memory_index_scale() as u64;
-    (0..count).filter(move |i| mask >> i & 1 != 0).map(move |i| {
-        let i = i as usize;
-        let value = if wide_index {
+    (0..count as usize).filter(move |i| mask >> i & 1 != 0).map(move |i| {
+        let value = if index == 8 {
             u64::from_le_bytes(bytes[i * 8..i * 8 + 8].try_into().unwrap_or_default())
         } else {
             i32::from_le_bytes(bytes[i * 4..i * 4 + 4].try_into().unwrap_or_default()) as i64 as u64
@@ -132,49 +150,20 @@ fn lanes(thread: &Thread, decoded: &Decoded, mask: u64, element: u64) -> impl It
     })
 }
 
-fn is_qword_index(decoded: &Decoded) -> bool {
-    use iced_x86::Mnemonic as M;
-    matches!(decoded.mnemonic(), M::Vpscatterqd | M::Vpscatterqq | M::Vscatterqps | M::Vscatterqpd)
-}
-
-fn lane_count(decoded: &Decoded, element: u64) -> u64 {
-    let data = decoded.op1_register().size() as u64 / element;
-    let index = decoded.memory_index().size() as u64 / if is_qword_index(decoded) { 8 } else { 4 };
-    data.min(index)
-}
-
-/// The first enabled lane of a scatter that is about to run; its mask is kept for afterwards.
-pub fn first_lane(thread: &mut Thread, decoded: &Decoded) -> Option<u64> {
-    let element = scatter_element(decoded);
-    let mask = vector::read_mask(decoded.op_mask().number() as u8, false);
-    thread.mask[0] = mask;
-    lanes(thread, decoded, mask, element).next()
-}
-
-fn scatter_element(decoded: &Decoded) -> u64 {
-    use iced_x86::Mnemonic as M;
-    if matches!(decoded.mnemonic(), M::Vpscatterdd | M::Vpscatterqd | M::Vscatterdps | M::Vscatterqps) { 4 } else { 8 }
-}
-
-fn scatter(thread: &mut Thread, decoded: &Decoded, element: u64, header: Header) {
-    let mask = thread.mask[0];
-    let addresses: alloc::vec::Vec<u64> = lanes(thread, decoded, mask, element).collect();
-    for address in addresses {
-        if !pm::is_pm(address) {
-            crate::refuse!(thread, "a scatter at {:#x} writes partly to PM and partly elsewhere", decoded.ip());
-        }
-        range(thread, header, address, element, false);
-    }
+/// The first enabled element of a scatter that is about to run.
+pub fn first_lane(thread: &mut Thread, decoded: &Decoded, form: &Form) -> Option<u64> {
+    let Form::Scatter { index, count, mask: Opmask(k), .. } = *form else { return None };
+    thread.mask[0] = vector::read_mask(k, false);
+    lanes(thread, decoded, index, count, thread.mask[0]).next()
 }
 
 /// Bytes of the area that an `xsave`-like instruction writes (SDM vol. 1, chapter 13).
-fn xsave_bytes(thread: &Thread, decoded: &Decoded) -> u64 {
-    use iced_x86::Mnemonic as M;
-    if matches!(decoded.mnemonic(), M::Fxsave | M::Fxsave64) {
-        return 512;
+fn state_bytes(thread: &Thread, area: StateArea) -> u64 {
+    if let Some(size) = area.size() {
+        return size as u64;
     }
     let requested = (thread.regs.rdx << 32) | (thread.regs.rax & 0xffff_ffff);
-    let compact = matches!(decoded.mnemonic(), M::Xsavec | M::Xsavec64);
+    let compact = matches!(area, StateArea::Xsavec | StateArea::Xsaves);
     let mut end = 576u64;
     for component in 2..63u32 {
         if requested >> component & 1 == 0 {
@@ -195,4 +184,3 @@ fn xsave_bytes(thread: &Thread, decoded: &Decoded) -> u64 {
     }
     end
 }
-
