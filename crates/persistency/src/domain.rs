@@ -5,12 +5,13 @@
 //! line or a range directly. A line leaves the table when nothing on it is pending.
 
 use rustc_hash::FxHashMap;
-use trace::event::{EventId, LineNo, PoolId, ThreadId};
+use trace::event::{LineNo, PoolId, ThreadId};
 
 use crate::effect::{FenceEffect, SettledStore};
 use crate::line::LineId;
-use crate::pending::{Line, Mark};
+use crate::pending::{Line, Mark, Origin};
 pub use crate::pending::{PendingStore, Route, Seq};
+use crate::threads::Threads;
 
 /// How much the tracker remembers of each pending store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -28,18 +29,6 @@ pub enum Detail {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
 
-#[derive(Debug, Default)]
-struct Thread {
-    /// Lines on which this thread has a mark; may name a slot twice or in vain after others settled it.
-    asked: Vec<Slot>,
-    /// Thin `asked` when it is this long.
-    thin_at: usize,
-    /// Flushes executed since the last fence, the useless ones included.
-    flushes: u64,
-    /// Stores past the cache since the last fence.
-    streamed: u64,
-}
-
 /// The dirty lines and what threads wait for.
 #[derive(Debug)]
 pub struct Domain {
@@ -49,22 +38,12 @@ pub struct Domain {
     free: Vec<Slot>,
     /// The line used last: runs of stores to one line skip the table.
     last: Option<(LineId, Slot)>,
-    threads: FxHashMap<ThreadId, Thread>,
+    threads: Threads,
     /// Per pool, the highest line that was ever dirty: growing a file need not look for lines past its end.
     highest: FxHashMap<PoolId, LineNo>,
     pub(crate) guaranteed: Vec<SettledStore>,
     pub(crate) discarded: Vec<SettledStore>,
     pub(crate) settled_bytes: Vec<u8>,
-}
-
-/// A store about to be appended to a line.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewStore<'a> {
-    pub event: EventId,
-    pub thread: ThreadId,
-    pub route: Route,
-    pub start: u8,
-    pub bytes: &'a [u8],
 }
 
 impl Domain {
@@ -75,7 +54,7 @@ impl Domain {
             lines: Vec::new(),
             free: Vec::new(),
             last: None,
-            threads: FxHashMap::default(),
+            threads: Threads::default(),
             highest: FxHashMap::default(),
             guaranteed: Vec::new(),
             discarded: Vec::new(),
@@ -136,12 +115,12 @@ impl Domain {
     pub fn ask_by_streaming(&mut self, thread: ThreadId, slot: Slot, upto: Seq) {
         let mark = self.mark(thread, slot);
         mark.streamed = mark.streamed.max(upto);
-        self.threads.entry(thread).or_default().streamed += 1;
+        self.threads.find_or_insert(thread).streamed += 1;
     }
 
     /// A fence of the thread: everything that it asked for is guaranteed.
     pub fn complete(&mut self, thread: ThreadId) -> FenceEffect {
-        let Some(state) = self.threads.get_mut(&thread) else {
+        let Some(state) = self.threads.find(thread) else {
             return FenceEffect { counts: true, ..FenceEffect::default() };
         };
         let mut effect = FenceEffect {
@@ -161,7 +140,7 @@ impl Domain {
             effect.lines_settled += u64::from(settled > 0);
         }
         // Hand the emptied vector back, for its room.
-        if let Some(state) = self.threads.get_mut(&thread) {
+        if let Some(state) = self.threads.find(thread) {
             state.asked = asked;
         }
         effect
@@ -203,28 +182,26 @@ impl Domain {
 
     /// Lines on which the thread has asked for stores that are still pending.
     pub(crate) fn asked_by(&self, thread: ThreadId) -> Vec<(Slot, Mark)> {
-        let mut found: Vec<(Slot, Mark)> = Vec::new();
-        if let Some(state) = self.threads.get(&thread) {
-            let mut slots = state.asked.clone();
-            slots.sort_unstable();
-            slots.dedup();
-            for slot in slots {
-                let line = self.line(slot);
-                let live = line.mark_of(thread).filter(|mark| mark.flushed.max(mark.streamed) > line.guaranteed);
-                found.extend(live.map(|mark| (slot, *mark)));
-            }
-        }
+        let mut slots = self.threads.asked(thread).to_vec();
+        slots.sort_unstable();
+        slots.dedup();
+        let live = |&slot: &Slot| {
+            let line = self.line(slot);
+            let mark = line.mark_of(thread).filter(|mark| mark.flushed.max(mark.streamed) > line.guaranteed);
+            mark.map(|mark| (slot, *mark))
+        };
+        let mut found: Vec<(Slot, Mark)> = slots.iter().filter_map(live).collect();
         found.sort_unstable_by_key(|(slot, _)| self.line(*slot).id);
         found
     }
 
     pub(crate) fn count_flush(&mut self, thread: ThreadId) {
-        self.threads.entry(thread).or_default().flushes += 1;
+        self.threads.find_or_insert(thread).flushes += 1;
     }
 
     /// The thread is gone: nobody will complete what it asked for.
     pub(crate) fn forget_thread(&mut self, thread: ThreadId) {
-        if let Some(state) = self.threads.remove(&thread) {
+        if let Some(state) = self.threads.remove(thread) {
             for slot in state.asked {
                 self.lines[slot.0 as usize].marks.retain(|mark| mark.thread != thread);
             }
@@ -254,17 +231,8 @@ impl Domain {
         slot
     }
 
-    pub(crate) fn append(&mut self, slot: Slot, new: NewStore<'_>) {
-        let store = PendingStore {
-            event: new.event,
-            thread: new.thread,
-            route: new.route,
-            start: new.start,
-            len: new.bytes.len() as u8,
-            at: 0,
-            seq: Seq(0),
-        };
-        self.lines[slot.0 as usize].append(self.detail, store, new.bytes);
+    pub(crate) fn append(&mut self, slot: Slot, origin: &Origin, start: u8, bytes: &[u8]) {
+        self.lines[slot.0 as usize].append(self.detail, origin, start, bytes);
     }
 
     /// The dirty lines of a range, ascending.
@@ -311,7 +279,7 @@ impl Domain {
         }
         let floor = line.guaranteed;
         line.marks.push(Mark { thread, flushed: floor, streamed: floor });
-        let state = self.threads.entry(thread).or_default();
+        let state = self.threads.find_or_insert(thread);
         if state.asked.len() >= state.thin_at.max(64) {
             // A thread that never fences would else grow this list with every line that others settle.
             let lines = &self.lines;

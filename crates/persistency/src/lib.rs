@@ -21,4 +21,5 @@ mod pending;
 pub mod point;
 mod range;
 pub mod states;
+mod threads;
 pub mod tracker;

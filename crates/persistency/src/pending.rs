@@ -63,6 +63,14 @@ impl PendingStore {
     }
 }
 
+/// Who stores, and how.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Origin {
+    pub event: EventId,
+    pub thread: ThreadId,
+    pub route: Route,
+}
+
 /// What a thread has asked of a line since its last fence: every store before these places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
@@ -160,20 +168,21 @@ impl Line {
         self.marks.iter().map(|mark| mark.flushed).max().unwrap_or(self.guaranteed).max(self.guaranteed)
     }
 
-    pub fn append(&mut self, detail: Detail, mut store: PendingStore, bytes: &[u8]) {
-        store.seq = self.next;
-        store.at = self.bytes_base.wrapping_add(self.bytes.len() as u32);
+    pub fn append(&mut self, detail: Detail, origin: &Origin, start: u8, bytes: &[u8]) {
+        let at = self.bytes_base.wrapping_add(self.bytes.len() as u32);
         if detail == Detail::Bytes {
             self.bytes.extend_from_slice(bytes);
         } else if detail == Detail::LastWriters && self.stores.len() >= self.thin_at {
             self.thin();
         }
+        let Origin { event, thread, route } = *origin;
+        let len = bytes.len() as u8;
+        self.stores.push(PendingStore { event, thread, route, start, len, at, seq: self.next });
         self.next.0 += 1;
-        if !store.route.bypasses_cache() {
+        if !route.bypasses_cache() {
             self.cached = self.next;
         }
-        self.dirty = self.dirty.or(store.mask());
-        self.stores.push(store);
+        self.dirty = self.dirty.or(ByteMask::range(start, len));
     }
 
     /// Settles the stores before `upto`, handing each to `sink`.

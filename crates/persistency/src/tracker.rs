@@ -2,10 +2,11 @@
 
 use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, Place, PoolId, PoolOffset, StoreKind, ThreadId};
 
-use crate::domain::{Detail, Domain, NewStore, Route};
+use crate::domain::{Detail, Domain, Route};
 use crate::effect::{Effect, FenceEffect, FlushEffect, FlushVerdict, SettledStore, StoredLine};
 use crate::line::{ByteMask, LINE_BYTES, LineId};
 use crate::model::{Barrier, Model};
+use crate::pending::Origin;
 use crate::point::{AskedLine, CrashPoint, LineView};
 use crate::range::{line_parts, page_lines, whole_lines};
 
@@ -107,23 +108,24 @@ impl Tracker {
 
     fn take(&mut self, id: EventId, event: &Event<'_>) -> Effect {
         let thread = event.thread;
-        match event.kind {
+        let by = |route| Origin { event: id, thread, route };
+        match &event.kind {
             EventKind::Store { place, kind, bytes } => {
                 let route = match kind {
                     StoreKind::Plain => Route::Cached,
                     StoreKind::NonTemporal => Route::NonTemporal,
                     StoreKind::Direct64 => Route::Direct64,
                 };
-                self.store(id, thread, place, route, bytes)
+                self.store(&by(route), *place, bytes)
             }
             EventKind::Rmw { place, new, .. } => {
                 let fence = self.model.fence(&mut self.domain, thread, Barrier::Locked);
-                self.store(id, thread, place, Route::Rmw, new);
+                self.store(&by(Route::Rmw), *place, new);
                 Effect::Rmw(fence)
             }
-            EventKind::KernelWrite { place, bytes } => self.store(id, thread, place, Route::Kernel, bytes),
-            EventKind::FileWrite { place, bytes } => self.store(id, thread, place, Route::File, bytes),
-            EventKind::Flush { kind, target } => {
+            EventKind::KernelWrite { place, bytes } => self.store(&by(Route::Kernel), *place, bytes),
+            EventKind::FileWrite { place, bytes } => self.store(&by(Route::File), *place, bytes),
+            &EventKind::Flush { kind, target } => {
                 self.domain.count_flush(thread);
                 let FlushTarget::Pool(place) = target else {
                     let verdict = FlushVerdict::Volatile;
@@ -139,18 +141,18 @@ impl Tracker {
                     flushed_elsewhere: done.elsewhere,
                 })
             }
-            EventKind::Fence { kind } => Effect::Fence(self.fence(thread, kind.into())),
-            EventKind::Msync { place, len } => {
+            &EventKind::Fence { kind } => Effect::Fence(self.fence(thread, kind.into())),
+            &EventKind::Msync { place, len } => {
                 let (first, end) = page_lines(place, len);
                 let (lines, stores) = self.model.sync(&mut self.domain, place.pool, first..end);
                 Effect::Sync { lines, stores }
             }
-            EventKind::Fsync { pool, .. } => {
+            &EventKind::Fsync { pool, .. } => {
                 let (lines, stores) = self.model.sync(&mut self.domain, pool, LineNo(0)..LineNo(u64::MAX));
                 Effect::Sync { lines, stores }
             }
-            EventKind::FileZero { place, len } => self.zero(id, thread, place, len),
-            EventKind::Resize { pool, len } => self.resize(id, thread, pool, len),
+            &EventKind::FileZero { place, len } => self.zero(&by(Route::Zeroed), place, len),
+            &EventKind::Resize { pool, len } => self.resize(&by(Route::Zeroed), pool, len),
             EventKind::ThreadEnd => {
                 self.domain.forget_thread(thread);
                 Effect::ThreadEnded
@@ -173,25 +175,28 @@ impl Tracker {
         self.model.fence(&mut self.domain, thread, barrier)
     }
 
-    fn store(&mut self, event: EventId, thread: ThreadId, place: Place, route: Route, bytes: &[u8]) -> Effect {
+    fn store(&mut self, origin: &Origin, place: Place, bytes: &[u8]) -> Effect {
         for part in line_parts(place, bytes.len()) {
-            let slot = self.domain.find_or_insert(part.line);
-            let line = self.domain.line(slot);
-            let written = ByteMask::range(part.start, part.len);
-            self.stored.push(StoredLine {
-                line: part.line,
-                written,
-                overwritten: written.and(line.dirty),
-                flush_in_flight: line.cached > line.guaranteed && line.flushed_by_any() >= line.cached,
-            });
-            let bytes = &bytes[part.at..part.at + part.len as usize];
-            self.domain.append(slot, NewStore { event, thread, route, start: part.start, bytes });
-            self.model.stored(&mut self.domain, thread, slot, route);
+            self.store_part(origin, part.line, part.start, &bytes[part.at..part.at + part.len as usize]);
         }
         Effect::Store
     }
 
-    fn zero(&mut self, event: EventId, thread: ThreadId, place: Place, len: u64) -> Effect {
+    fn store_part(&mut self, origin: &Origin, id: LineId, start: u8, bytes: &[u8]) {
+        let slot = self.domain.find_or_insert(id);
+        let line = self.domain.line(slot);
+        let written = ByteMask::range(start, bytes.len() as u8);
+        self.stored.push(StoredLine {
+            line: id,
+            written,
+            overwritten: written.and(line.dirty),
+            flush_in_flight: line.cached > line.guaranteed && line.flushed_by_any() >= line.cached,
+        });
+        self.domain.append(slot, origin, start, bytes);
+        self.model.stored(&mut self.domain, origin.thread, slot, origin.route);
+    }
+
+    fn zero(&mut self, origin: &Origin, place: Place, len: u64) -> Effect {
         let (first, end) = whole_lines(place, len);
         for slot in self.domain.dirty_in(place.pool, first..end) {
             self.domain.discard(slot);
@@ -202,13 +207,13 @@ impl Tracker {
         let tail_start = end.0.saturating_mul(LINE_BYTES as u64).max(head_end).min(stop);
         for (from, to) in [(start, head_end), (tail_start, stop)] {
             let zeros = &[0; LINE_BYTES][..(to - from) as usize];
-            self.store(event, thread, Place { pool: place.pool, offset: PoolOffset(from) }, Route::Zeroed, zeros);
+            self.store(origin, Place { pool: place.pool, offset: PoolOffset(from) }, zeros);
         }
         let zeroed = LineId { pool: place.pool, line: first }.start();
         Effect::Zeroed { place: zeroed, len: (end.0 - first.0) * LINE_BYTES as u64 }
     }
 
-    fn resize(&mut self, event: EventId, thread: ThreadId, pool: PoolId, len: u64) -> Effect {
+    fn resize(&mut self, origin: &Origin, pool: PoolId, len: u64) -> Effect {
         for slot in self.domain.dirty_in(pool, LineNo(len.div_ceil(LINE_BYTES as u64))..LineNo(u64::MAX)) {
             self.domain.discard(slot);
         }
@@ -219,7 +224,7 @@ impl Tracker {
         let reaches_past = |slot| !self.domain.line(slot).dirty.and(past_end).is_empty();
         if kept != 0 && self.domain.find(cut).is_some_and(reaches_past) {
             let zeros = &[0; LINE_BYTES][kept as usize..];
-            self.store(event, thread, Place { pool, offset: PoolOffset(len) }, Route::Zeroed, zeros);
+            self.store(origin, Place { pool, offset: PoolOffset(len) }, zeros);
         }
         Effect::Resized { pool, len }
     }

@@ -13,6 +13,7 @@ mod replay;
 use std::collections::HashSet;
 
 use persistency::domain::Detail;
+use persistency::effect::{Effect, FlushVerdict};
 use persistency::model::{Fences, ModelKind};
 use persistency::point::Tearing;
 use program::{Program, Rng, Shape};
@@ -93,4 +94,31 @@ fn long_traces_settle_what_the_axioms_say() {
             }
         }
     }
+}
+
+/// The model must not wrong a program: a flush or fence that it calls wasted can be left out, and no crash point
+/// from there on has another state.
+#[test]
+fn what_is_called_waste_changes_nothing() {
+    let (mut flushes, mut fences_seen) = (0, 0);
+    for n in 0..traces(10_000) {
+        let (kind, fences) = SETTINGS[n as usize % SETTINGS.len()];
+        let program = Program::random(&mut Rng(seed(4, n)), Shape { ops: 40, threads: 3 });
+        let mut replay = Replay::new(kind, fences);
+        let steps: Vec<_> = (0..).zip(&program.ops).map(|(at, op)| (replay.step(at, op), replay.pending())).collect();
+        for at in 0..steps.len() {
+            match steps[at].0 {
+                Effect::Flush(flush) if flush.verdict != FlushVerdict::Useful => flushes += 1,
+                Effect::Fence(fence) if fence.stores == 0 => fences_seen += 1,
+                _ => continue,
+            }
+            let mut without = Replay::new(kind, fences);
+            for (other, op) in program.ops.iter().enumerate().filter(|(other, _)| *other != at) {
+                without.step(other as u64, op);
+                let found = without.pending();
+                assert_eq!(found, steps[other].1, "trace {n} ({kind}, {fences:?}) without {at}:\n{program:#?}");
+            }
+        }
+    }
+    assert!(flushes > 1000 && fences_seen > 500, "{flushes} flushes and {fences_seen} fences were wasted: too few");
 }

@@ -42,7 +42,7 @@ impl Replay {
         Replay { tracker: Tracker::new(kind.build(fences), detail), base: vec![0; POOL_BYTES] }
     }
 
-    pub fn step(&mut self, id: u64, op: &Op) {
+    pub fn step(&mut self, id: u64, op: &Op) -> Effect {
         let bytes;
         let kind = match op.act {
             Act::Store { by, line, first, cells, value } => {
@@ -73,6 +73,7 @@ impl Replay {
         let event = Event { thread: ThreadId(op.thread), context: ContextId(0), pc: CodeAddr::default(), kind };
         let step = self.tracker.apply(EventId(id), &event);
         follow(&mut self.base, &step);
+        step.effect
     }
 
     /// How many stores are pending on each line that has any.
