@@ -4,5 +4,6 @@ pub mod ending;
 pub mod probe_host;
 pub mod recorder;
 pub mod recording;
+pub mod step;
 pub mod stop;
 pub mod target;

@@ -1,7 +1,11 @@
 //! What comes of a recording, whichever backend made it.
 
+use std::path::Path;
+
 use trace::event::ExitStatus;
-use trace::{Note, PoolInfo, Summary};
+use trace::{Note, PoolInfo, ReadError, Summary, TraceReader};
+
+use crate::recorder::Recorded;
 
 /// A finished recording.
 #[derive(Clone, Debug)]
@@ -18,11 +22,46 @@ pub struct Recording {
     pub interrupted: bool,
 }
 
+impl Recording {
+    /// For a backend that keeps no count of its own: from the trace that it wrote.
+    pub fn from_trace(recorded: &Recorded, path: &Path) -> Result<Recording, ReadError> {
+        let reader = TraceReader::open(path)?;
+        let stat = trace::stat_of(&reader)?;
+        let tables = reader.tables();
+        let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
+        let activity = Activity {
+            stores: stat.stores,
+            nt_stores: stat.nt_stores,
+            rmws: stat.rmws,
+            flushes: stat.flushes - stat.volatile_flushes,
+            fences: stat.fences,
+            loads: stat.loads,
+            kernel_writes: stat.kernel_writes + stat.file_writes,
+            syncs: stat.syncs,
+            maps: stat.pools,
+            libpmem: tables.modules.iter().any(|module| is_libpmem(&file_name(&module.path))),
+        };
+        Ok(Recording {
+            target: recorded.status,
+            summary: recorded.summary,
+            pools: tables.pools.iter().map(|pool| pool.info.clone()).collect(),
+            activity,
+            notes: tables.notes.clone(),
+            interrupted: false,
+        })
+    }
+}
+
+/// Whether a file of this name is PMDK's libpmem.
+pub(crate) fn is_libpmem(name: &str) -> bool {
+    name.starts_with("libpmem.so") || name.starts_with("libpmem2.so")
+}
+
 /// How often the target did what; says at a glance whether it uses PM at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Activity {
     pub stores: u64,
-    /// Non-temporal ones; not in `stores`.
+    /// Those of `stores` that bypass the cache.
     pub nt_stores: u64,
     pub rmws: u64,
     /// Of lines of pools.
@@ -41,7 +80,7 @@ pub struct Activity {
 impl Activity {
     /// Whether anything was done to persistent memory.
     pub fn any(&self) -> bool {
-        self.stores + self.nt_stores + self.rmws + self.flushes + self.loads + self.kernel_writes + self.syncs > 0
+        self.stores + self.rmws + self.flushes + self.loads + self.kernel_writes + self.syncs > 0
     }
 
     /// PMDK takes a pool on an ordinary file system for a plain file and calls `msync`, so that the recording

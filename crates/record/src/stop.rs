@@ -28,10 +28,12 @@ impl StopRequest {
     }
 
     /// From now on `SIGINT`, `SIGTERM` and `SIGHUP` no longer end this process but are noted in the request returned.
+    /// A trace that grows past the file size limit becomes an error instead of a signal.
     pub fn from_signals() -> &'static StopRequest {
         // SAFETY: the handler only touches atomics; the zeroed action is filled in before use. Without SA_RESTART the
         // host wakes from its sleep at once.
         unsafe {
+            libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO;

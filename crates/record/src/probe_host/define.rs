@@ -12,6 +12,7 @@ use super::pool_files::WirePool;
 use super::process::{InstructionName, Process, Site};
 use super::shared::futex_wake;
 use super::translate::{Refusal, Translator};
+use crate::recording::is_libpmem;
 
 impl Translator<'_> {
     pub(super) fn start_process(
@@ -96,7 +97,7 @@ impl Translator<'_> {
         let watched = process.code.map(&mut self.writer, &mut self.elf, mapping, &path);
         let pid = process.pid;
         let file = path.rsplit('/').next().unwrap_or_default();
-        self.activity.libpmem |= file.starts_with("libpmem.so") || file.starts_with("libpmem2.so");
+        self.activity.libpmem |= is_libpmem(file);
         for site in watched {
             if !self.shared.add_watch_site(pid, site.watch, site.address) {
                 let text = "too many places of watched functions; calls of some are not recorded".to_owned();

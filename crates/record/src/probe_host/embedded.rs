@@ -1,8 +1,9 @@
 //! The probe as it was built with this crate, and its way into a process: a sealed memfd.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Write;
 use std::os::fd::OwnedFd;
+use std::path::PathBuf;
 
 use super::error::{LaunchError, os};
 use super::memfd;
@@ -14,14 +15,32 @@ pub fn is_embedded() -> bool {
     !PROBE.is_empty()
 }
 
-/// A memfd with the probe in it that nobody can change any more.
-pub(super) fn open() -> Result<OwnedFd, LaunchError> {
-    if !is_embedded() {
-        return Err(LaunchError::NoProbe);
+/// Which probe to run targets under.
+#[derive(Clone, Debug, Default)]
+pub enum ProbeImage {
+    /// The one that was built with this crate.
+    #[default]
+    Embedded,
+    /// An executable that speaks the same wire protocol.
+    File(PathBuf),
+}
+
+impl ProbeImage {
+    /// A memfd with the probe in it that nobody can change any more.
+    pub(super) fn open(&self) -> Result<OwnedFd, LaunchError> {
+        let read;
+        let image = match self {
+            ProbeImage::Embedded if !is_embedded() => return Err(LaunchError::NoProbe),
+            ProbeImage::Embedded => PROBE,
+            ProbeImage::File(path) => {
+                read = fs::read(path).map_err(os("read the probe"))?;
+                &read
+            }
+        };
+        let mut file = File::from(memfd::create(c"fencepost-probe", memfd::Use::Program)?);
+        file.write_all(image).map_err(os("write the probe into a memfd"))?;
+        let fd = OwnedFd::from(file);
+        memfd::seal(&fd)?;
+        Ok(fd)
     }
-    let mut file = File::from(memfd::create(c"fencepost-probe", memfd::Use::Program)?);
-    file.write_all(PROBE).map_err(os("write the probe into a memfd"))?;
-    let fd = OwnedFd::from(file);
-    memfd::seal(&fd)?;
-    Ok(fd)
 }

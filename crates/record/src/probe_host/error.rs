@@ -8,7 +8,7 @@ use trace::WriteError;
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     #[error(
-        "this build has no probe (it was built with FENCEPOST_NO_PROBE=1); rebuild without it or use --backend step"
+        "this build has no probe (FENCEPOST_NO_PROBE=1 was set, or crates/probe did not compile); rebuild or use --backend step"
     )]
     NoProbe,
     #[error("cannot {action}: {source}")]

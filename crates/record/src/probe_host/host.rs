@@ -1,5 +1,6 @@
 //! Records a target with the probe: start, collect, finish.
 
+use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
@@ -8,6 +9,7 @@ use trace::{Outcome, PoolContent, Severity, TraceWriter};
 
 use super::collect::{Collector, End};
 use super::configure::configure;
+use super::embedded::ProbeImage;
 use super::error::{HostError, LaunchError};
 use super::keeper;
 use super::launch::{Isolation, Launch, Running};
@@ -39,12 +41,13 @@ pub struct ProbeRecorder<'a> {
     pub namespaces: bool,
     /// Size of the code caches; 0: the probe's default.
     pub cache_bytes: u64,
+    pub probe: ProbeImage,
 }
 
 impl<'a> ProbeRecorder<'a> {
     /// With the usual settings.
     pub fn new(stop: &'a StopRequest) -> ProbeRecorder<'a> {
-        ProbeRecorder { stop, until: Until::AllEnd, namespaces: true, cache_bytes: 0 }
+        ProbeRecorder { stop, until: Until::AllEnd, namespaces: true, cache_bytes: 0, probe: ProbeImage::Embedded }
     }
 
     /// Runs the target to its end and writes what it does to `writer`.
@@ -60,6 +63,7 @@ impl<'a> ProbeRecorder<'a> {
             writer.watch(symbol);
         }
         let launch = Launch {
+            probe: &self.probe,
             arguments: &target.arguments,
             environment: &target.environment,
             shared: &shared,
@@ -100,13 +104,10 @@ fn collect(
             ring_doorbell(shared.control());
         });
         let collector = Collector { shared, running, all_ended: &all_ended, stop };
+        let unfinished = EndUnfinished { shared, running };
         let end = collector.run(&mut translator);
-        if end.is_err() {
-            // Producers may wait for room that nobody will make.
-            shared.control().stop.store(1, Ordering::SeqCst);
-            shared.control().tail_moved.fetch_add(1, Ordering::SeqCst);
-            futex_wake(&shared.control().tail_moved);
-            running.tell_keeper(keeper::END_ALL);
+        if end.is_ok() {
+            mem::forget(unfinished);
         }
         end
     });
@@ -121,6 +122,24 @@ fn collect(
         }
     };
     finish(running, translator, end, stop)
+}
+
+/// Ends the target when the host cannot go on, be it by an error or a panic: the thread that waits for the target's
+/// processes would wait forever.
+struct EndUnfinished<'a> {
+    shared: &'a Shared,
+    running: &'a Running,
+}
+
+impl Drop for EndUnfinished<'_> {
+    fn drop(&mut self) {
+        let control = self.shared.control();
+        control.stop.store(1, Ordering::SeqCst);
+        // Producers may wait for room that nobody will make.
+        control.tail_moved.fetch_add(1, Ordering::SeqCst);
+        futex_wake(&control.tail_moved);
+        self.running.tell_keeper(keeper::END_ALL);
+    }
 }
 
 fn finish(

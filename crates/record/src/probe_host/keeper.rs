@@ -113,8 +113,9 @@ fn become_target(plan: &Plan) -> ! {
             }
         }
         libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.limit);
-        // Ignored in every Rust program; the target shall have the default.
+        // The host ignores these two; the target shall have the default.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
+        libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
         libc::personality(libc::ADDR_NO_RANDOMIZE as u64);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const plan.signal_mask, ptr::null_mut());
         libc::syscall(

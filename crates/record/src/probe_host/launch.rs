@@ -11,7 +11,7 @@ use std::time::Duration;
 use trace::event::ExitStatus;
 use wire::control::{CONTROL_FD_BELOW, SOCKET_FD_BELOW};
 
-use super::embedded;
+use super::embedded::ProbeImage;
 use super::error::{LaunchError, os};
 use super::keeper::{self, Plan, Report};
 use super::shared::{Shared, futex_wait};
@@ -40,6 +40,7 @@ pub(super) struct Running {
 /// What to start and how.
 #[derive(Debug)]
 pub(super) struct Launch<'a> {
+    pub probe: &'a ProbeImage,
     pub arguments: &'a [CString],
     pub environment: &'a [CString],
     pub shared: &'a Shared,
@@ -50,7 +51,7 @@ pub(super) struct Launch<'a> {
 impl Launch<'_> {
     /// Starts the target; the descriptors of its pools will arrive on the socket.
     pub fn start(&self) -> Result<(Running, OwnedFd), LaunchError> {
-        let probe = embedded::open()?;
+        let probe = self.probe.open()?;
         let (socket, theirs) = socket_pair()?;
         let report = ReportPage::create()?;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -132,23 +133,26 @@ impl Running {
 
 /// Starts the keeper, isolated if the plan says so and the system allows; the plan then says what came of it.
 fn start_keeper(plan: &mut Plan, report: &ReportPage) -> Result<i32, LaunchError> {
+    if plan.isolated {
+        if let Some(keeper) = start_isolated(plan, report.get()) {
+            return Ok(keeper);
+        }
+        plan.isolated = false;
+    }
+    clone_keeper(plan, 0)
+}
+
+fn start_isolated(plan: &mut Plan, report: &Report) -> Option<i32> {
     // SAFETY: these calls cannot fail and have no side effects.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-    while plan.isolated {
-        let mut flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
-        if user != 0 {
-            flags |= libc::CLONE_NEWUSER;
-            plan.uid_map = format!("{user} {user} 1").into_bytes();
-            plan.gid_map = format!("{group} {group} 1").into_bytes();
-        }
-        let Ok(keeper) = clone_keeper(plan, flags) else { break };
-        if !wait_until_isolated(keeper, report.get()) {
-            break;
-        }
-        return Ok(keeper);
+    let mut flags = libc::CLONE_NEWPID | libc::CLONE_NEWNS;
+    if user != 0 {
+        flags |= libc::CLONE_NEWUSER;
+        plan.uid_map = format!("{user} {user} 1").into_bytes();
+        plan.gid_map = format!("{group} {group} 1").into_bytes();
     }
-    plan.isolated = false;
-    clone_keeper(plan, 0)
+    let keeper = clone_keeper(plan, flags).ok()?;
+    wait_until_isolated(keeper, report).then_some(keeper)
 }
 
 fn clone_keeper(plan: &Plan, flags: i32) -> Result<i32, LaunchError> {

@@ -18,7 +18,7 @@ mod process;
 mod shared;
 mod translate;
 
-pub use embedded::is_embedded;
+pub use embedded::{ProbeImage, is_embedded};
 pub use error::{HostError, LaunchError};
 pub use host::{ProbeRecorder, Until};
 pub use launch::Isolation;

@@ -146,7 +146,8 @@ impl<'a> Translator<'a> {
             store::DIRECT64 => StoreKind::Direct64,
             _ => return Err(Refusal::Damaged("a store of an unknown kind")),
         };
-        *(if kind == StoreKind::Plain { &mut self.activity.stores } else { &mut self.activity.nt_stores }) += 1;
+        self.activity.stores += 1;
+        self.activity.nt_stores += u64::from(kind != StoreKind::Plain);
         let process = self.process_index(header.thread)?;
         if let Some(place) = self.processes[process].mappings.whole(header.address, bytes.len() as u64) {
             return self.push_instruction(header, process, EventKind::Store { place, kind, bytes });
@@ -159,7 +160,7 @@ impl<'a> Translator<'a> {
 
     fn rmw(&mut self, header: &Header, payload: &[u8]) -> Result<(), Refusal> {
         self.activity.rmws += 1;
-        if payload.len() % 2 != 0 {
+        if !payload.len().is_multiple_of(2) {
             return Err(Refusal::Damaged("old and new values of different length"));
         }
         let (old, new) = payload.split_at(payload.len() / 2);

@@ -1,0 +1,66 @@
+//! What the command line looks like. Help, completions and manual pages come from these definitions.
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+use crate::commands;
+use crate::exit::Exit;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0    clean
+  1    findings (trace verify: the trace does not explain the final pools)
+  2    wrong usage, or input that cannot be used
+  3    the target failed or could not be recorded
+  4    no persistent-memory activity seen
+  70   internal error
+  130  interrupted (what was recorded is saved)";
+
+/// Finds crash-consistency bugs in programs that keep their state in persistent memory.
+#[derive(Debug, Parser)]
+#[command(name = "fencepost", version, after_help = EXIT_CODES, propagate_version = true)]
+pub struct Cli {
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, env = "FENCEPOST_COLOR", hide_env = true)]
+    color: Color,
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Color {
+    /// If the output is a terminal and NO_COLOR is not set.
+    Auto,
+    Always,
+    Never,
+}
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MessageFormat {
+    /// For people.
+    Human,
+    /// One JSON object per line.
+    Json,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Record(Box<commands::record::Record>),
+    #[command(subcommand)]
+    Trace(commands::trace::Trace),
+}
+
+impl Cli {
+    /// Runs the command and says how it ended.
+    pub fn run(self) -> Exit {
+        match self.color {
+            Color::Auto => {}
+            Color::Always => anstream::ColorChoice::Always.write_global(),
+            Color::Never => anstream::ColorChoice::Never.write_global(),
+        }
+        match self.command {
+            Command::Record(record) => record.run(),
+            Command::Trace(trace) => trace.run(),
+        }
+    }
+}

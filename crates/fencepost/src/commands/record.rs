@@ -1,0 +1,220 @@
+//! `fencepost record`: runs a program and writes down what it does to persistent memory.
+
+use std::env;
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use record::probe_host::{HostError, LaunchError, ProbeRecorder, Until};
+use record::recorder::{RecordOptions, Recorder};
+use record::recording::Recording;
+use record::step::StepRecorder;
+use record::stop::StopRequest;
+use record::target::Target;
+use trace::event::ExitStatus;
+use trace::{Meta, TraceWriter, WriteError};
+
+use super::record_output::Output;
+use super::record_summary::Summary;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost record -- ./server --pool /mnt/pmem/data     record; every file mapped shared and writable is a pool
+  fencepost record --pm '/mnt/pmem/*' -- ./server        take only these files for pools
+  fencepost record -o run.fptrace --watch put -- ./kv    name the trace, and record calls of the function `put`
+  PMEM_IS_PMEM_FORCE=1 fencepost record -- ./pmdk-app    PMDK on an ordinary file system: use the PM code path
+
+The program's own output is left alone; what Fencepost has to say goes to standard error.";
+
+/// Run a program and record what it does to persistent memory.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Record {
+    /// Files that are pools: a glob over the absolute path; `*` matches `/` too. Repeatable.
+    /// [default: every file that is mapped shared and writable]
+    #[arg(long = "pm", value_name = "GLOB")]
+    pm: Vec<String>,
+    /// Record the calls of this function, with arguments and result. Repeatable.
+    #[arg(long, value_name = "SYMBOL")]
+    watch: Vec<String>,
+    /// Record loads from persistent memory as well.
+    #[arg(long)]
+    loads: bool,
+    /// What separates operations: `stdin` serves standard input line by line and marks each line as one.
+    #[arg(long, value_enum, value_name = "WHERE")]
+    operations: Option<Operations>,
+    /// Let the program see the real time instead of a virtual clock.
+    #[arg(long)]
+    real_time: bool,
+    /// Let the program see real randomness instead of a fixed sequence.
+    #[arg(long)]
+    real_random: bool,
+    /// Let the program see the real time-stamp counter.
+    #[arg(long)]
+    real_tsc: bool,
+    /// What records: the in-process engine, or the slow single-stepping reference.
+    #[arg(long, value_enum, default_value_t = Backend::Probe, env = "FENCEPOST_BACKEND", hide_env = true)]
+    backend: Backend,
+    /// Where the trace goes.
+    #[arg(short, long, value_name = "FILE", default_value = "fencepost.fptrace")]
+    output: PathBuf,
+    /// When the recording is over; `first` kills the processes that outlive the program itself.
+    #[arg(long, value_enum, default_value_t = Follow::All)]
+    follow: Follow,
+    /// End as the program ended, with its exit code or by its signal.
+    #[arg(long)]
+    exit_with_target: bool,
+    /// Say nothing but errors.
+    #[arg(short, long)]
+    quiet: bool,
+    /// Do not use a PID namespace.
+    #[arg(long, hide = true)]
+    no_namespace: bool,
+    /// Size of the probe's code caches in bytes, for tests.
+    #[arg(long, hide = true, default_value_t = 0)]
+    cache_bytes: u64,
+    /// The program and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Backend {
+    Probe,
+    Step,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Operations {
+    Stdin,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Follow {
+    /// Until the program and every process that it started have ended.
+    All,
+    /// Until the program itself has ended.
+    First,
+}
+
+/// Why there is no recording.
+enum Failure {
+    Usage(String),
+    Target(String),
+}
+
+impl Record {
+    pub fn run(&self) -> Exit {
+        let target = match Target::resolve(&self.command) {
+            Ok(target) => target,
+            Err(error) => {
+                render::error(error);
+                return Exit::Usage;
+            }
+        };
+        let output = Output::new(&self.output);
+        match self.record(&target, &output) {
+            Ok(recording) => self.finish(&recording, &output),
+            Err(failure) => {
+                let (text, exit) = match failure {
+                    Failure::Usage(text) => (text, Exit::Usage),
+                    Failure::Target(text) => (text, Exit::TargetFailed),
+                };
+                render::error(text);
+                if let Some(path) = output.salvage() {
+                    render::note(format_args!("the events recorded until then are in {}", path.display()));
+                }
+                exit
+            }
+        }
+    }
+
+    fn record(&self, target: &Target, output: &Output) -> Result<Recording, Failure> {
+        let writer = TraceWriter::create(output.partial(), self.meta()).map_err(|error| match error {
+            WriteError::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
+                Failure::Target(error.to_string())
+            }
+            error => Failure::Usage(error.to_string()),
+        })?;
+        let options = self.options();
+        match self.backend {
+            Backend::Probe => {
+                let mut recorder = ProbeRecorder::new(StopRequest::from_signals());
+                recorder.until = if self.follow == Follow::First { Until::FirstEnds } else { Until::AllEnd };
+                recorder.namespaces = !self.no_namespace;
+                recorder.cache_bytes = self.cache_bytes;
+                recorder.run(target, &options, writer).map_err(|error| match error {
+                    HostError::Launch(LaunchError::NoProbe | LaunchError::TooMany { .. }) => {
+                        Failure::Usage(error.to_string())
+                    }
+                    error => Failure::Target(error.to_string()),
+                })
+            }
+            Backend::Step => {
+                let recorded =
+                    StepRecorder.record(target, &options, writer).map_err(|e| Failure::Target(e.to_string()))?;
+                Recording::from_trace(&recorded, output.partial()).map_err(|e| Failure::Target(e.to_string()))
+            }
+        }
+    }
+
+    fn options(&self) -> RecordOptions {
+        RecordOptions {
+            pm: self.pm.clone(),
+            watch: self.watch.clone(),
+            loads: self.loads,
+            real_time: self.real_time,
+            real_random: self.real_random,
+            real_tsc: self.real_tsc,
+            operations_stdin: self.operations == Some(Operations::Stdin),
+        }
+    }
+
+    fn meta(&self) -> Meta {
+        let flag = |on: bool, name: &str| on.then(|| name.to_owned());
+        let mut options: Vec<String> = self.pm.iter().map(|glob| format!("--pm={glob}")).collect();
+        options.extend(self.watch.iter().map(|symbol| format!("--watch={symbol}")));
+        options.extend(flag(self.loads, "--loads"));
+        options.extend(flag(self.real_time, "--real-time"));
+        options.extend(flag(self.real_random, "--real-random"));
+        options.extend(flag(self.real_tsc, "--real-tsc"));
+        options.extend(flag(self.operations == Some(Operations::Stdin), "--operations=stdin"));
+        Meta {
+            command: self.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
+            cwd: env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),
+            recorder: if self.backend == Backend::Probe { "probe" } else { "step" }.to_owned(),
+            options,
+        }
+    }
+
+    fn finish(&self, recording: &Recording, output: &Output) -> Exit {
+        if let Err(error) = output.complete() {
+            render::error(format_args!(
+                "the trace is whole but cannot be renamed from {} to {}: {error}",
+                output.partial().display(),
+                output.wanted().display()
+            ));
+            return Exit::TargetFailed;
+        }
+        if !self.quiet {
+            let program = self.command[0].to_string_lossy();
+            Summary { program: &program, globs: &self.pm, recording, trace: output.wanted() }.print();
+        }
+        if self.exit_with_target {
+            return match recording.target {
+                ExitStatus::Code(code) => Exit::Target(code as u8),
+                ExitStatus::Signal(signal) => record::ending::by_signal(signal),
+            };
+        }
+        if recording.interrupted {
+            Exit::Interrupted
+        } else if !recording.activity.any() {
+            Exit::NoActivity
+        } else {
+            Exit::Clean
+        }
+    }
+}

@@ -1,0 +1,87 @@
+//! What `fencepost record` says at the end.
+
+use std::path::Path;
+
+use record::ending;
+use record::recording::Recording;
+use trace::Severity;
+use trace::event::ExitStatus;
+
+use crate::render;
+
+/// A recording and what the user asked for.
+#[derive(Debug)]
+pub struct Summary<'a> {
+    pub program: &'a str,
+    pub globs: &'a [String],
+    pub recording: &'a Recording,
+    pub trace: &'a Path,
+}
+
+impl Summary<'_> {
+    pub fn print(&self) {
+        let recording = self.recording;
+        for note in &recording.notes {
+            match note.severity {
+                Severity::Note => render::note(&note.text),
+                Severity::Warning => render::warning(&note.text),
+                Severity::Fatal => render::error(&note.text),
+            }
+        }
+        let activity = &recording.activity;
+        let program = self.program;
+        match recording.target {
+            ExitStatus::Code(code) => render::note(format_args!("`{program}` exited with {code}")),
+            ExitStatus::Signal(signal) => {
+                let name = ending::signal_name(signal);
+                render::warning(format_args!("`{program}` was killed by signal {signal} ({name})"));
+            }
+        }
+        for pool in &recording.pools {
+            render::note(format_args!("pool {} ({})", pool.path, render::bytes(pool.len)));
+        }
+        if recording.interrupted {
+            render::warning("interrupted: the trace holds what happened until then");
+        }
+        render::note(format_args!(
+            "{} events ({} stores, {} non-temporal, {} atomic, {} flushes, {} fences) in {} ({})",
+            render::count(recording.summary.events.0),
+            render::count(activity.stores),
+            render::count(activity.nt_stores),
+            render::count(activity.rmws),
+            render::count(activity.flushes),
+            render::count(activity.fences),
+            self.trace.display(),
+            render::bytes(recording.summary.bytes),
+        ));
+        if !activity.any() {
+            self.explain_no_activity();
+        } else if activity.pmdk_without_flushes() {
+            render::warning(
+                "libpmem took the pool for an ordinary file: it called msync and executed no flush. \
+                 This is not the code that runs on persistent memory",
+            );
+            render::help("set PMEM_IS_PMEM_FORCE=1 to make it use the PM code path");
+        }
+    }
+
+    fn explain_no_activity(&self) {
+        if self.recording.pools.is_empty() {
+            render::warning("no persistent-memory activity: the program mapped no pool");
+            if self.globs.is_empty() {
+                render::help(
+                    "without --pm a pool is a file that is mapped MAP_SHARED and writable; does the program get that far?",
+                );
+            } else {
+                render::help(format_args!(
+                    "no file that it mapped matches --pm {}; the glob must match the absolute path. \
+                     Without --pm every file that is mapped shared and writable counts",
+                    self.globs.join(" --pm ")
+                ));
+            }
+        } else {
+            render::warning("no persistent-memory activity: pools were mapped, but nothing was written to them");
+            render::help("give the program work to do that changes its pool, or use --loads to record what it reads");
+        }
+    }
+}

@@ -1,0 +1,88 @@
+//! Input that cannot be used: a clear message and the documented exit code, before anything is started.
+
+#[expect(dead_code, reason = "each test binary uses its own part")]
+mod cli_support;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+
+use cli_support::Sandbox;
+
+#[test]
+fn a_program_that_is_not_there() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["record", "--", "./nowhere"]).expect(2, &["./nowhere", "no such file"]);
+    sandbox.run(&["record", "--", "no-such-program-at-all"]).expect(2, &["not found in PATH"]);
+    assert!(!sandbox.path("fencepost.fptrace").exists());
+    assert!(!sandbox.path("fencepost.fptrace.partial").exists());
+}
+
+#[test]
+fn no_program_at_all() {
+    Sandbox::new().run(&["record"]).expect(2, &["required"]);
+}
+
+#[test]
+fn files_that_are_no_programs() {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path("text"), "hello").expect("writable");
+    sandbox.run(&["record", "--", "./text"]).expect(2, &["not executable", "chmod +x"]);
+    fs::set_permissions(sandbox.path("text"), fs::Permissions::from_mode(0o755)).expect("ours");
+    sandbox.run(&["record", "--", "./text"]).expect(2, &["neither an ELF executable nor a script"]);
+    sandbox.run(&["record", "--", "./"]).expect(2, &["is a directory"]);
+}
+
+/// The start of an ELF header.
+fn elf(class: u8, machine: u16, kind: u16) -> Vec<u8> {
+    let mut head = vec![0; 64];
+    head[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', class, 1, 1]);
+    head[16..18].copy_from_slice(&kind.to_le_bytes());
+    head[18..20].copy_from_slice(&machine.to_le_bytes());
+    head
+}
+
+#[test]
+fn programs_of_another_architecture() {
+    const EXECUTABLE: u16 = 2;
+    const OBJECT: u16 = 1;
+    let sandbox = Sandbox::new();
+    for (head, words) in [
+        (elf(2, 183, EXECUTABLE), ["64-bit AArch64", "x86-64"]),
+        (elf(1, 3, EXECUTABLE), ["32-bit i386", "x86-64"]),
+        (elf(1, 62, EXECUTABLE), ["x32", "x86-64"]),
+        (elf(2, 62, OBJECT), ["not an executable", "object"]),
+    ] {
+        fs::write(sandbox.path("program"), head).expect("writable");
+        fs::set_permissions(sandbox.path("program"), fs::Permissions::from_mode(0o755)).expect("ours");
+        sandbox.run(&["record", "--", "./program"]).expect(2, &words);
+    }
+}
+
+#[test]
+fn a_trace_that_cannot_be_written() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.run(&["record", "-o", "no/such/folder/t.fptrace", "--", "/bin/true"]);
+    ran.expect(2, &["no/such/folder/t.fptrace", "folder"]);
+}
+
+#[test]
+fn files_that_are_no_traces() {
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path("text"), "this is not a trace, but long enough to be one").expect("writable");
+    for command in ["stat", "dump", "verify"] {
+        sandbox.run(&["trace", command, "nowhere"]).expect(2, &["nowhere", "No such file"]);
+        sandbox.run(&["trace", command, "text"]).expect(2, &["not a Fencepost trace"]);
+    }
+}
+
+#[test]
+fn help_is_there_for_every_command() {
+    let sandbox = Sandbox::new();
+    for command in [&["--help"][..], &["record", "--help"], &["trace", "--help"], &["trace", "stat", "--help"]] {
+        let ran = sandbox.run(command);
+        assert_eq!(ran.code, Some(0));
+        assert!(ran.out.contains("Usage:"), "{}", ran.out);
+    }
+    assert!(sandbox.run(&["--help"]).out.contains("Exit codes:"));
+    assert!(sandbox.run(&["record", "--help"]).out.contains("Examples:"));
+}

@@ -1,0 +1,168 @@
+//! `fencepost record` and `fencepost trace` with a real target: how recordings end, well or badly.
+
+mod cli_support;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Child, Stdio};
+
+use cli_support::{Ran, Sandbox, pool_program};
+
+fn record(sandbox: &Sandbox, options: &[&str], act: &str) -> Ran {
+    sandbox.command(&record_line(options, act)).output().expect("fencepost starts").into()
+}
+
+fn record_line<'a>(options: &[&'a str], act: &'a str) -> Vec<&'a str> {
+    let mut line = vec!["record"];
+    line.extend(options);
+    line.extend(["--", pool_program().to_str().expect("text"), act, "pool"]);
+    line
+}
+
+#[test]
+fn a_recording_is_summarised_and_can_be_read() {
+    let sandbox = Sandbox::new();
+    let ran = record(&sandbox, &[], "store");
+    ran.expect(0, &["exited with 5", "pool ", "/pool", "fencepost.fptrace"]);
+    assert_eq!(ran.out, "stored\n");
+    assert!(!sandbox.path("fencepost.fptrace.partial").exists());
+
+    let stat = sandbox.run(&["trace", "stat", "--message-format", "json", "fencepost.fptrace"]);
+    assert_eq!(stat.code, Some(0), "{}", stat.err);
+    let stat: serde_json::Value = serde_json::from_str(&stat.out).expect("JSON");
+    assert_eq!((&stat["stores"], &stat["flushes"], &stat["fences"]), (&1.into(), &1.into(), &1.into()));
+    assert_eq!((&stat["pools"], &stat["threads"], &stat["complete"]), (&1.into(), &1.into(), &true.into()));
+    assert_eq!(stat["instructions_seen"], serde_json::json!(["clflush", "mov", "sfence"]));
+
+    let verify = sandbox.run(&["trace", "verify", "fencepost.fptrace"]);
+    assert_eq!(verify.code, Some(0), "{}{}", verify.out, verify.err);
+    assert!(verify.out.contains("0 differing bytes"), "{}", verify.out);
+
+    let dump = sandbox.run(&["trace", "dump", "--symbols", "fencepost.fptrace"]);
+    assert!(dump.out.contains("main"), "{}", dump.out);
+}
+
+#[test]
+fn quiet_and_exit_with_target_leave_only_the_target_to_be_seen() {
+    let sandbox = Sandbox::new();
+    let ran = record(&sandbox, &["--quiet", "--exit-with-target"], "store");
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(5), "stored\n", ""));
+    let crashed = sandbox.command(&record_line(&["--quiet", "--exit-with-target"], "crash")).status();
+    assert_eq!(crashed.expect("fencepost starts").signal(), Some(libc::SIGSEGV));
+}
+
+#[test]
+fn no_activity_has_its_own_exit_code_and_an_explanation() {
+    let sandbox = Sandbox::new();
+    sandbox.run(&["record", "--", "/bin/true"]).expect(4, &["no persistent-memory activity", "mapped no pool"]);
+    record(&sandbox, &["--pm", "*.other"], "store").expect(4, &["no persistent-memory activity", "*.other"]);
+    record(&sandbox, &[], "nothing").expect(4, &["no persistent-memory activity", "nothing was written"]);
+}
+
+#[test]
+fn a_target_killed_by_a_signal_is_said_and_the_trace_is_whole() {
+    let sandbox = Sandbox::new();
+    record(&sandbox, &[], "crash").expect(0, &["killed by signal 11", "SIGSEGV"]);
+    assert_eq!(sandbox.run(&["trace", "verify", "fencepost.fptrace"]).code, Some(0));
+}
+
+#[test]
+fn a_full_disk_ends_the_recording() {
+    let sandbox = Sandbox::new();
+    record(&sandbox, &["-o", "/dev/full"], "much").expect(3, &["/dev/full", "No space left"]);
+    record(&sandbox, &["-o", "/dev/full"], "store").expect(3, &["/dev/full", "No space left"]);
+}
+
+#[test]
+fn verify_compares_with_the_pool_as_it_was_at_the_end() {
+    let sandbox = Sandbox::new();
+    record(&sandbox, &[], "store").expect(0, &[]);
+    // What happens to the file after the recording is no concern of the trace.
+    let pool = fs::OpenOptions::new().write(true).open(sandbox.path("pool")).expect("made by the target");
+    pool.write_all_at(b"changed later", 4096).expect("writable");
+    assert_eq!(sandbox.run(&["trace", "verify", "fencepost.fptrace"]).code, Some(0));
+}
+
+#[test]
+fn damaged_cut_and_newer_traces_are_told_apart() {
+    let sandbox = Sandbox::new();
+    record(&sandbox, &["-o", "good"], "store").expect(0, &[]);
+    let good = fs::read(sandbox.path("good")).expect("recorded");
+
+    fs::write(sandbox.path("cut"), &good[..good.len() - 7]).expect("writable");
+    let cut = sandbox.run(&["trace", "stat", "cut"]);
+    cut.expect(0, &["not whole"]);
+    assert_eq!(sandbox.run(&["trace", "verify", "cut"]).code, Some(1));
+
+    let mut newer = good.clone();
+    let version = trace_version_at(&good);
+    newer[version] = 0xff;
+    fs::write(sandbox.path("newer"), newer).expect("writable");
+    sandbox.run(&["trace", "stat", "newer"]).expect(2, &["version", "record again"]);
+}
+
+/// The version follows the magic in the header.
+fn trace_version_at(trace: &[u8]) -> usize {
+    let head = &trace[..16];
+    head.chunks(4).position(|word| word[0] == 1 && word[1..] == [0, 0, 0]).expect("version 1 in the header") * 4
+}
+
+/// A recording whose target has its pool mapped and waits.
+fn waiting(sandbox: &Sandbox) -> Child {
+    let mut child = sandbox
+        .command(&record_line(&[], "wait"))
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("fencepost starts");
+    let mut line = String::new();
+    BufReader::new(child.stdout.as_mut().expect("piped")).read_line(&mut line).expect("readable");
+    assert_eq!(line, "ready\n");
+    child
+}
+
+/// Waits until nobody holds the lock that the target takes: until it has ended.
+fn wait_for_end_of_target(pool: &Path) {
+    let file = File::options().write(true).open(pool).expect("made by the target");
+    // SAFETY: a zeroed `flock` is valid.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::F_WRLCK as i16;
+    // SAFETY: a live descriptor and structure.
+    assert_eq!(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLKW, &raw const lock) }, 0);
+}
+
+fn signal(child: &Child, signal: i32) {
+    // SAFETY: plain system call; the child has not been waited for.
+    assert_eq!(unsafe { libc::kill(child.id() as i32, signal) }, 0);
+}
+
+#[test]
+fn an_interrupt_ends_the_target_and_keeps_the_trace() {
+    for number in [libc::SIGINT, libc::SIGTERM] {
+        let sandbox = Sandbox::new();
+        let mut child = waiting(&sandbox);
+        signal(&child, number);
+        let mut err = String::new();
+        child.stderr.take().expect("piped").read_to_string(&mut err).expect("text");
+        let status = child.wait().expect("waited");
+        assert_eq!(status.code(), Some(130), "{err}");
+        assert!(err.contains("interrupted"), "{err}");
+        wait_for_end_of_target(&sandbox.path("pool"));
+        assert_eq!(sandbox.run(&["trace", "verify", "fencepost.fptrace"]).code, Some(0));
+    }
+}
+
+#[test]
+fn when_fencepost_is_killed_the_target_ends_and_no_trace_passes_for_whole() {
+    let sandbox = Sandbox::new();
+    let mut child = waiting(&sandbox);
+    signal(&child, libc::SIGKILL);
+    child.wait().expect("waited");
+    wait_for_end_of_target(&sandbox.path("pool"));
+    assert!(!sandbox.path("fencepost.fptrace").exists());
+    assert_ne!(sandbox.run(&["trace", "verify", "fencepost.fptrace.partial"]).code, Some(0));
+}

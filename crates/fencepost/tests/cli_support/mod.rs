@@ -1,0 +1,71 @@
+//! A temporary directory and the `fencepost` command in it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+pub struct Sandbox {
+    directory: TempDir,
+}
+
+/// What a command printed and how it ended.
+pub struct Ran {
+    pub code: Option<i32>,
+    pub out: String,
+    pub err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Ran {
+        Ran {
+            code: output.status.code(),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    pub fn expect(&self, code: i32, words: &[&str]) {
+        assert_eq!(self.code, Some(code), "{}", self.err);
+        for word in words {
+            assert!(self.err.contains(word), "`{word}` is not in: {}", self.err);
+        }
+    }
+}
+
+impl Sandbox {
+    pub fn new() -> Sandbox {
+        Sandbox { directory: tempfile::tempdir().expect("temporary directory") }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    pub fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        command.args(arguments).current_dir(self.directory.path());
+        command
+    }
+
+    pub fn run(&self, arguments: &[&str]) -> Ran {
+        self.command(arguments).output().expect("fencepost starts").into()
+    }
+}
+
+/// The target program of `tests/programs`, built once per test binary.
+pub fn pool_program() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let out = directory.join(format!("pool-program-{}", std::process::id()));
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/pool.c");
+        let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&out).arg(source).status();
+        assert!(status.expect("cc is installed").success());
+        out
+    })
+}
