@@ -55,6 +55,12 @@ pub fn blocking_syscall(thread: &mut Thread, number: u64, args: [u64; 6]) -> i64
     result
 }
 
+/// A call of the engine's own that must not be made with a signal waiting. False: it was not made.
+pub fn unless_waiting(number: u64, args: [u64; 6]) -> bool {
+    // SAFETY: the caller vouches for the call.
+    unsafe { signal_blocking(number, args.as_ptr()) != -RESTART }
+}
+
 fn waits(thread: &Thread) -> bool {
     // SAFETY: a plain read that must see what a signal handler of this thread wrote.
     unsafe { core::ptr::read_volatile(&thread.signal_waits) != 0 }

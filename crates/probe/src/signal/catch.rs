@@ -38,6 +38,7 @@ pub fn real_action(program_flags: u64) -> KernelAction {
 /// Otherwise `thread.signals.actions` and `mask` were set by the creator, and signals are blocked until
 /// [`mask::unblock`].
 pub fn init(thread: &mut Thread) {
+    crate::thread::register(thread);
     if thread.signals.stack_base == 0 {
         thread.signals.stack_base = space::map_engine(SIGNAL_STACK);
     }

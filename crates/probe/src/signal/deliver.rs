@@ -31,7 +31,10 @@ impl ProgramState {
 
 /// Delivers a signal: when the real handler returns, the program is in its own one (or goes on, or ends).
 pub fn deliver(thread: &mut Thread, context: &mut Context, mut state: ProgramState, kept: &Kept) {
-    thread.signals.kept = None;
+    if let Some(other) = thread.signals.kept.take() {
+        // A fault came first; the kernel has the other one again, to deliver when it may.
+        mask::queue(thread, &other.info);
+    }
     thread.signals.stepping = false;
     thread.signal_waits = 0;
     if state.xmm_in_structure {

@@ -57,21 +57,16 @@ fn is_ours(thread: &mut Thread, context: &mut Context, place: Where) -> bool {
     if pm::is_pm(address) && (write || control().options & option::LOADS != 0) {
         let Some(state) = state_at(thread, context, place) else { return false };
         translate::learn(thread, state.pc);
-        deliver_from(thread, context, &state);
+        deliver::go_on(thread, context, &state);
         return true;
     }
     if write && translate::code::write_fault(thread, address) {
         if let Some(state) = state_at(thread, context, place) {
-            deliver_from(thread, context, &state);
+            deliver::go_on(thread, context, &state);
         }
         return true;
     }
     false
-}
-
-/// The program's instruction is executed again, from new code.
-fn deliver_from(thread: &mut Thread, context: &mut Context, state: &ProgramState) {
-    deliver::go_on(thread, context, state);
 }
 
 /// The program's state before the instruction that raised the fault.
@@ -94,7 +89,14 @@ fn state_at(thread: &mut Thread, context: &Context, place: Where) -> Option<Prog
 }
 
 fn programs_own(thread: &mut Thread, info: &Info, context: &mut Context, place: Where) {
-    let Some(state) = state_at(thread, context, place) else { end::internal_error(thread, info, context) };
+    let Some(state) = state_at(thread, context, place) else {
+        if info.signo == SIGTRAP {
+            // A trap comes after its instruction (`int3`): the next border is where the program is.
+            let (err, trapno, cr2) = (context.machine.err, context.machine.trapno, context.machine.cr2);
+            return step::deliver_when_possible(thread, context, Kept { info: *info, err, trapno, cr2, fault: true });
+        }
+        end::internal_error(thread, info, context)
+    };
     let mut info = *info;
     let mut cr2 = context.machine.cr2;
     // The program knows nothing of aliases.

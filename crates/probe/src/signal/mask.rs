@@ -29,11 +29,9 @@ pub fn block_all() {
 }
 
 /// The program's mask holds again, unless a signal waits to be delivered: then it will hold afterwards.
-pub fn unblock(thread: &mut Thread) {
+pub fn unblock(thread: &Thread) {
     let real = thread.signals.mask.real();
-    blocking::blocking_syscall(thread, nr::RT_SIGPROCMASK, [SIG_SETMASK, &raw const real as u64, 0, SIZE, 0, 0]);
-    // Not a call of the program: nothing to make again.
-    thread.signals.restart = super::state::Restart::No;
+    blocking::unless_waiting(nr::RT_SIGPROCMASK, [SIG_SETMASK, &raw const real as u64, 0, SIZE, 0, 0]);
 }
 
 /// The new image inherits what the program believes to be its mask and its ignored signals.

@@ -12,11 +12,13 @@ use super::exit;
 use super::number;
 use super::request::{CLONE_NEWPID, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, Request};
 use super::started::{self, start_on_own_stack};
+use crate::context;
 use crate::memory;
 use crate::ring::{self, Order, control};
 use crate::signal;
 use crate::sys::{self, nr, sys};
-use crate::thread::Thread;
+use crate::syscall::memory as memory_calls;
+use crate::thread::{self, Thread};
 use crate::translate;
 
 /// `clone`, `clone3`, `fork`, `vfork`.
@@ -94,14 +96,17 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     let parent = thread.process;
     control().live_processes.fetch_add(1, Ordering::SeqCst);
     let (call, args) = request.call(0, 0);
+    // Lock order: the engine's, then the order of records, then the short ones. The child must find them all free:
+    // nobody else is there to free them.
+    let engine = translate::lock().lock();
     let mut order = ring::order(thread);
     let result = {
-        // The child must find these free: nobody else is there to free them.
-        let _engine = translate::lock().lock();
+        let _short = memory_calls::fork_locks();
         let _heap = memory::heap_lock().lock();
         // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
         unsafe { sys::call(call, args) }
     };
+    drop(engine);
     if result == 0 {
         // The order lock belongs to the parent, which tells of this process first.
         core::mem::forget(order);
@@ -128,6 +133,8 @@ fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request
     thread.header_thread = (number as u64 & 0xffff) << 16;
     thread.tid = sys!(nr::GETTID) as u64;
     thread.signals.after_fork();
+    thread::only(thread);
+    context::path::reset_locks();
     exit::after_fork(thread);
     if request.stack != 0 {
         thread.regs.rsp = request.stack;

@@ -56,6 +56,7 @@ pub unsafe fn free(thread: &mut Thread) {
 unsafe fn free_structure(thread: *mut Thread) {
     // SAFETY: made by `Thread::create` with this layout; nobody uses it any more.
     unsafe {
+        crate::thread::unregister(&mut *thread);
         signal::give_back_stack(&mut *thread);
         (*thread).paths.free();
         core::ptr::drop_in_place(thread);
