@@ -18,7 +18,7 @@ mod table;
 
 use iced_x86::Register;
 
-pub use load::{Load, LoadForm, Loads, loads};
+pub use load::{Load, LoadForm, Loads, StringAt, loads};
 pub use resolve::{effect, is_listed};
 
 /// The effect of one instruction, as far as it is the same at every execution.

@@ -1,6 +1,6 @@
 //! The slow, obviously right reference for `isa::scan`: everything from a full decode.
 
-use iced_x86::{Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory};
+use iced_x86::{CpuidFeature, Decoder, DecoderOptions, EncodingKind, Instruction, InstructionInfoFactory};
 use iced_x86::{Mnemonic, OpAccess, OpKind, Register, RflagsBits};
 use isa::scan::{Class, FlagUse, Scan, scan};
 
@@ -106,11 +106,7 @@ fn class_of(instruction: &Instruction) -> Class {
         M::Xbegin => Class::Xbegin,
         M::Rdgsbase | M::Wrgsbase | M::Swapgs | M::Lgs => Class::GsAccess,
         M::Xchg if has_memory(instruction) => Class::Locked,
-        _ if format!("{:?}", instruction.mnemonic()).starts_with("Cmp")
-            && format!("{:?}", instruction.mnemonic()).ends_with("xadd") =>
-        {
-            Class::Locked
-        }
+        _ if instruction.cpuid_features().contains(&CpuidFeature::CMPCCXADD) => Class::Locked,
         _ if instruction.is_jcc_short_or_near() => Class::JccRel,
         _ if touches_gs(instruction) => Class::GsAccess,
         _ => Class::Plain,
@@ -122,18 +118,19 @@ fn has_memory(instruction: &Instruction) -> bool {
 }
 
 fn touches_gs(instruction: &Instruction) -> bool {
+    use Mnemonic as M;
     let register = (0..instruction.op_count())
         .any(|op| instruction.op_kind(op) == OpKind::Register && instruction.op_register(op) == Register::GS);
-    let mut factory = InstructionInfoFactory::new();
-    use Mnemonic as M;
-    let implicit = matches!(instruction.mnemonic(), M::Monitor | M::Monitorx | M::Umonitor | M::Clzero);
-    let memory = factory
-        .info(instruction)
-        .used_memory()
-        .iter()
-        .any(|memory| memory.segment() == Register::GS && memory.access() != OpAccess::NoMemAccess);
+    if register || instruction.segment_prefix() != Register::GS {
+        return register;
+    }
     // iced does not list the segment of these.
-    register || memory || implicit && instruction.segment_prefix() == Register::GS
+    if matches!(instruction.mnemonic(), M::Monitor | M::Monitorx | M::Umonitor | M::Clzero) {
+        return true;
+    }
+    let mut factory = InstructionInfoFactory::new();
+    let memory = factory.info(instruction).used_memory();
+    memory.iter().any(|memory| memory.segment() == Register::GS && memory.access() != OpAccess::NoMemAccess)
 }
 
 /// XOP is left out on purpose, and near branches with a 66 prefix are not the same on all processors.
