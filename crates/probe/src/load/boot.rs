@@ -93,6 +93,7 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     }
     // SAFETY: we run on the engine stack.
     let stack = unsafe { initial.build(&texts, &argv, 0) };
+    clean_below(stack);
     allow_code_on_stack(&elf, stack);
     set_name(&request.path);
 
@@ -196,6 +197,16 @@ fn allow_code_on_stack(elf: &Elf, stack: u64) {
             crate::translate::code::mapped(lowest, line.end - lowest, prot);
         }
     }
+}
+
+/// The kernel hands out a stack that is zero below its first word; `start` has left traces there.
+fn clean_below(stack: u64) {
+    const MADV_DONTNEED: u64 = 4;
+    const TOUCHED: u64 = 64 << 10;
+    let page = stack & !(elf::PAGE - 1);
+    sys!(nr::MADVISE, page - TOUCHED, TOUCHED, MADV_DONTNEED);
+    // SAFETY: stack that nobody uses any more.
+    unsafe { core::ptr::write_bytes(page as *mut u8, 0, (stack - page) as usize) };
 }
 
 fn set_name(path: &[u8]) {
