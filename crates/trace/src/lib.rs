@@ -13,6 +13,8 @@ mod dump;
 mod error;
 pub mod event;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod image;
 mod pages;
 mod reader;

@@ -41,7 +41,7 @@ fn expect_same(events: &[Owned]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(192))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn arbitrary_events(events in prop::collection::vec(event(), 0..200)) {
@@ -53,7 +53,7 @@ proptest! {
 #[test]
 fn many_blocks() {
     let mut events = Vec::new();
-    for n in 0..30_000u64 {
+    for n in 0..15_000u64 {
         let thread = ThreadId((n % 7 / 5) as u32);
         let pc = |addr| CodeAddr { module: ModuleId(1), addr };
         let place = |offset| Place { pool: PoolId((n % 2) as u32), offset: PoolOffset(offset) };
