@@ -127,7 +127,7 @@ fn m0f(seen: Seen) -> Member {
 }
 
 /// Whether an instruction with a segment override really uses it (asked for GS only).
-pub(super) fn uses_segment(map: Map, opcode: u8, modrm: Option<u8>) -> bool {
+pub(super) fn uses_segment(map: Map, pp: u8, opcode: u8, modrm: Option<u8>) -> bool {
     let modrm = modrm.unwrap_or(0xff);
     match (map, opcode) {
         // lea; hints that access nothing.
@@ -136,8 +136,8 @@ pub(super) fn uses_segment(map: Map, opcode: u8, modrm: Option<u8>) -> bool {
         (Map::OneByte, 0x6e | 0x6f | 0xa0..=0xa7 | 0xac | 0xad | 0xd7) => true,
         // maskmovq, maskmovdqu.
         (Map::M0f | Map::Vex1, 0xf7) => true,
-        // umonitor.
-        (Map::M0f, 0xae) => modrm < 0xc0 || modrm >> 3 & 7 == 6,
+        // umonitor, not tpause or umwait.
+        (Map::M0f, 0xae) => modrm < 0xc0 || modrm >> 3 & 7 == 6 && pp == 2,
         // monitor, monitorx, clzero; invlpg accesses nothing.
         (Map::M0f, 0x01) => matches!(modrm, 0xc8 | 0xfa | 0xfc) || modrm < 0xc0 && modrm >> 3 & 7 != 7,
         _ => modrm < 0xc0,

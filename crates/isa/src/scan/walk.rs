@@ -255,7 +255,8 @@ fn operands(window: &Window<'_>, i: usize, prefixes: Prefixes, map: Map, pp: u8,
         }
         class = Class::Locked;
     }
-    if prefixes.seg == GS && class == Class::Plain && special::uses_segment(map, opcode, has_modrm.then_some(modrm)) {
+    if prefixes.seg == GS && class == Class::Plain && special::uses_segment(map, pp, opcode, has_modrm.then_some(modrm))
+    {
         class = Class::GsAccess;
     }
     let has_target = (near_branch || class == Class::IntN) && imm != Imm::None as usize;
