@@ -1,7 +1,7 @@
 //! What a freestanding program must bring itself: `mem*` and the heap.
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::layout;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
@@ -83,6 +83,14 @@ unsafe impl GlobalAlloc for Heap {
     }
 }
 
+/// More than one thread has run in this address space.
+static PARALLEL: AtomicBool = AtomicBool::new(false);
+
+/// A second thread is about to start. The caller holds no lock.
+pub fn parallel() {
+    PARALLEL.store(true, Ordering::SeqCst);
+}
+
 /// A spin lock for short critical sections of the engine; yields the processor when it is contended.
 #[derive(Debug)]
 pub struct SpinLock(AtomicU64);
@@ -92,6 +100,11 @@ impl SpinLock {
         SpinLock(AtomicU64::new(0))
     }
     pub fn lock(&self) -> SpinGuard<'_> {
+        if !PARALLEL.load(Ordering::Relaxed) {
+            // A locked instruction would wait for the program's flushes and non-temporal stores: hundreds of cycles.
+            self.0.store(1, Ordering::Relaxed);
+            return SpinGuard(self);
+        }
         while self.0.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
             sys::sys!(sys::nr::SCHED_YIELD);
         }

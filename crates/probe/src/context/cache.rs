@@ -3,7 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec;
 
-pub const ENTRIES: usize = 64;
+pub const ENTRIES: usize = 1 << INDEX_BITS;
+const INDEX_BITS: u32 = 8;
+/// Fibonacci hashing (Knuth vol. 3, 6.4): the top bits of the product are the index.
+pub const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
+pub const INDEX_SHIFT: u32 = 64 - INDEX_BITS;
 pub const WORDS: usize = 60;
 
 /// One path, and every stack word that unwinding it read.
@@ -40,7 +44,7 @@ impl PathCache {
 
     /// The only entry where this path may be. Same function as in `gate::record`.
     pub fn entry(&mut self, cfa: u64, return_to: u64) -> &mut Entry {
-        let index = ((cfa >> 3) ^ return_to) as usize & (ENTRIES - 1);
+        let index = ((cfa ^ return_to).wrapping_mul(SPREAD) >> INDEX_SHIFT) as usize;
         // SAFETY: `entries` points to ENTRIES entries, owned by this cache.
         unsafe { &mut *self.entries.add(index) }
     }

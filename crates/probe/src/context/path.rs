@@ -71,108 +71,139 @@ fn number(thread: &mut Thread, parent: u32, return_to: u64, partial: bool) -> u3
     id
 }
 
-/// Where the value of rbp at some frame came from.
-#[derive(Clone, Copy)]
-enum Origin {
-    /// The innermost function's caller still had it.
-    Innermost,
-    Slot(u64),
-}
-
 /// The path of a system call's event.
 pub fn current(thread: &mut Thread) -> u32 {
     let (pc, rsp, rbp) = (thread.pc, thread.regs.rsp, thread.regs.rbp);
     find(thread, pc, rsp, rbp)
 }
 
-/// Unwinds from (pc, rsp, rbp), numbers the path and puts it into the thread's cache.
+/// One frame that was unwound, and what was read for it.
+#[derive(Clone, Copy)]
+struct Frame {
+    cfa: u64,
+    return_to: u64,
+    cfa_by_rbp: bool,
+    /// The word that held the CFA, in a realigned frame.
+    cfa_word: Option<(u64, u64)>,
+    /// Where the caller's rbp was saved, with its value.
+    rbp_word: Option<(u64, u64)>,
+    caller_rbp: u64,
+}
+
+/// What the path from some frame outwards depends on.
+struct Outer {
+    id: u32,
+    words: Vec<(u64, u64)>,
+    needs_rbp: bool,
+}
+
+/// Unwinds one frame. `Err(true)`: the frames further out are unknown; `Err(false)`: there are none.
+fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<Frame, bool> {
+    let rule = rule::at(pc, innermost).ok_or(true)?;
+    let Rule { cfa_rbp, cfa_offset, deref, rbp_offset, outermost, signal } = rule;
+    if outermost || signal {
+        return Err(false);
+    }
+    let base = if cfa_rbp { rbp } else { rsp };
+    let mut cfa = base.wrapping_add_signed(cfa_offset as i64);
+    let mut cfa_word = None;
+    if deref {
+        let value = read(cfa).ok_or(true)?;
+        cfa_word = Some((cfa, value));
+        cfa = value;
+    }
+    // A stack grows down: a frame address below the stack pointer means that the rule was wrong.
+    if cfa <= rsp {
+        return Err(true);
+    }
+    let return_to = read(cfa - 8).ok_or(true)?;
+    if return_to == 0 {
+        return Err(false);
+    }
+    let (mut rbp_word, mut caller_rbp) = (None, rbp);
+    if rbp_offset != 0 {
+        let slot = cfa.wrapping_add_signed(rbp_offset as i64);
+        caller_rbp = read(slot).ok_or(true)?;
+        rbp_word = Some((slot, caller_rbp));
+    }
+    Ok(Frame { cfa, return_to, cfa_by_rbp: cfa_rbp, cfa_word, rbp_word, caller_rbp })
+}
+
+/// The number of the path that (pc, rsp, rbp) is on. Unwinds up to the first frame whose path is in the thread's cache
+/// and still holds, and puts the paths of the frames further in into the cache.
 pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
-    let mut frames: Vec<u64> = Vec::with_capacity(64);
-    let mut words: Vec<(u64, u64)> = Vec::with_capacity(64);
+    let mut frames: Vec<Frame> = Vec::with_capacity(16);
     let (mut pc, mut rsp, mut rbp) = (pc, rsp, rbp);
-    let mut origin = Origin::Innermost;
-    let mut needs_rbp = false;
-    let mut innermost: Option<(u64, u64, u64)> = None;
     let mut partial = false;
+    let mut outer = Outer { id: 0, words: Vec::new(), needs_rbp: false };
     loop {
-        let rule = rule::at(pc, innermost.is_none());
-        let Some(Rule { cfa_rbp, cfa_offset, deref, rbp_offset, outermost, signal }) = rule else {
-            partial = true;
-            break;
-        };
-        if outermost || signal {
-            break;
-        }
-        if cfa_rbp && innermost.is_some() {
-            match origin {
-                Origin::Innermost => needs_rbp = true,
-                Origin::Slot(slot) => words.push((slot, rbp)),
-            }
-        }
-        let base = if cfa_rbp { rbp } else { rsp };
-        let mut cfa = base.wrapping_add_signed(cfa_offset as i64);
-        if deref {
-            let Some(value) = read(cfa) else {
-                partial = true;
+        let frame = match unwind(pc, rsp, rbp, frames.is_empty()) {
+            Ok(frame) => frame,
+            Err(unknown) => {
+                partial = unknown;
                 break;
-            };
-            words.push((cfa, value));
-            cfa = value;
-        }
-        let Some(return_to) = read(cfa.wrapping_sub(8)) else {
-            partial = true;
-            break;
+            }
         };
-        if cfa <= rsp && innermost.is_some() || frames.len() >= MAX_FRAMES {
+        frames.push(frame);
+        if let Some(known) = cached(thread, &frame) {
+            outer = known;
+            break;
+        }
+        if frames.len() == MAX_FRAMES {
             partial = true;
             break;
         }
-        if rbp_offset != 0 {
-            let slot = cfa.wrapping_add_signed(rbp_offset as i64);
-            match read(slot) {
-                Some(value) => rbp = value,
-                None => {
-                    partial = true;
-                    break;
+        (pc, rsp, rbp) = (frame.return_to, frame.cfa, frame.caller_rbp);
+    }
+    let mut further: Option<Frame> = None;
+    if outer.id != 0 {
+        further = frames.pop();
+    }
+    while let Some(frame) = frames.pop() {
+        let mut words = Vec::with_capacity(outer.words.len() + 3);
+        words.push((frame.cfa - 8, frame.return_to));
+        let mut needs_rbp = false;
+        if let Some(caller) = further {
+            words.extend(caller.cfa_word);
+            needs_rbp = caller.cfa_by_rbp;
+            if outer.needs_rbp {
+                match caller.rbp_word {
+                    Some(word) => words.push(word),
+                    None => needs_rbp = true,
                 }
             }
-            if innermost.is_some() {
-                origin = Origin::Slot(slot);
-            }
         }
-        if innermost.is_none() {
-            innermost = Some((cfa, return_to, rbp));
-            // A frame that is itself found through memory is not described by the gate's key.
-            if deref {
-                words.clear();
-                words.resize(WORDS + 1, (0, 0));
-            }
-        }
-        words.push((cfa - 8, return_to));
-        frames.push(return_to);
-        if return_to == 0 {
-            frames.pop();
-            break;
-        }
-        pc = return_to;
-        rsp = cfa;
+        words.extend_from_slice(&outer.words);
+        let id = number(thread, outer.id, frame.return_to, partial && outer.id == 0);
+        outer = Outer { id, words, needs_rbp };
+        remember(thread, &frame, &outer);
+        further = Some(frame);
     }
-    let mut id = 0;
-    for (i, &return_to) in frames.iter().rev().enumerate() {
-        id = number(thread, id, return_to, partial && i == 0);
+    outer.id
+}
+
+/// The path of this frame, if the cache has it and every word it depends on is unchanged.
+fn cached(thread: &mut Thread, frame: &Frame) -> Option<Outer> {
+    let entry = thread.paths.entry(frame.cfa, frame.return_to);
+    if entry.cfa != frame.cfa || entry.needs_rbp != 0 && entry.rbp != frame.caller_rbp {
+        return None;
     }
-    if let Some((cfa, return_to, caller_rbp)) = innermost
-        && words.len() <= WORDS
-    {
-        let entry = thread.paths.entry(cfa, return_to);
-        entry.cfa = cfa;
-        entry.rbp = caller_rbp;
-        entry.needs_rbp = needs_rbp as u32;
-        entry.id = id;
-        entry.count = words.len() as u32;
-        entry.words[..words.len()].copy_from_slice(&words);
+    let words = &entry.words[..entry.count as usize];
+    let holds = words.iter().all(|&(address, value)| read(address) == Some(value));
+    holds.then(|| Outer { id: entry.id, words: words.to_vec(), needs_rbp: entry.needs_rbp != 0 })
+}
+
+fn remember(thread: &mut Thread, frame: &Frame, path: &Outer) {
+    if path.words.len() > WORDS {
+        return;
     }
-    id
+    let entry = thread.paths.entry(frame.cfa, frame.return_to);
+    entry.cfa = frame.cfa;
+    entry.rbp = frame.caller_rbp;
+    entry.needs_rbp = path.needs_rbp as u32;
+    entry.id = path.id;
+    entry.count = path.words.len() as u32;
+    entry.words[..path.words.len()].copy_from_slice(&path.words);
 }
 
 /// Reads a stack word; the stack may be gone or the frame address wrong, so a fault gives `None`.

@@ -12,7 +12,7 @@ use core::mem::offset_of;
 
 use wire::control::{Control, RING_BYTES};
 
-use crate::context::cache::{ENTRIES, Entry, PathCache};
+use crate::context::cache::{Entry, INDEX_SHIFT, PathCache, SPREAD};
 use crate::layout;
 use crate::site::{Site, flag};
 use crate::thread::Thread;
@@ -40,7 +40,7 @@ global_asm!(
     "add rdi, rax",
     ".globl gate_record_probe_start", "gate_record_probe_start:",
     "mov rcx, [rdi-8]",
-    "mov rax, rdi", "shr rax, 3", "xor rax, rcx", "and eax, {mask}",
+    "mov rax, {spread}", "xor rcx, rdi", "imul rax, rcx", "shr rax, {index_shift}",
     "imul eax, eax, {entry_bytes}",
     "mov rdx, gs:[{paths}]",
     "add rdx, rax",
@@ -215,7 +215,8 @@ global_asm!(
     has_old = const flag::HAS_OLD,
     captured = const flag::CAPTURED,
     pending_bits = const flag::SETS_PENDING | flag::CLEARS_PENDING,
-    mask = const ENTRIES - 1,
+    spread = const SPREAD as i64,
+    index_shift = const INDEX_SHIFT,
     entry_bytes = const size_of::<Entry>(),
     e_cfa = const offset_of!(Entry, cfa),
     e_count = const offset_of!(Entry, count),

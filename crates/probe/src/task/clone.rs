@@ -29,6 +29,7 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
     };
     // From now on stores and their records are kept together by the order lock.
     control().many_tasks.store(1, Ordering::SeqCst);
+    crate::memory::parallel();
     exit::claim_memory(thread);
     if request.has(CLONE_VM) { share(thread, request) } else { copy(thread, request) }
 }

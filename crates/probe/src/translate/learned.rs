@@ -195,7 +195,8 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
     }
     let (kind_aux, size, flags) = match effect(&decoded) {
         Effect::Store(StoreShape { how, form, .. }) if gate_size(form).is_some() => {
-            ((kind::STORE, store_aux(how)), gate_size(form).unwrap_or(0), 0)
+            let captured = if cached_twin(decoded.code()).is_some() { flag::CAPTURED } else { 0 };
+            ((kind::STORE, store_aux(how)), gate_size(form).unwrap_or(0), captured)
         }
         Effect::Rmw(form) if gate_size(form).is_some() => ((kind::RMW, 0), gate_size(form).unwrap_or(0), flag::HAS_OLD),
         Effect::Store(_) | Effect::Rmw(_) => {
@@ -266,6 +267,9 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
     b.mark(Flavour::Alias, i.pc, reg);
     encode(b, &redirected(decoded, reg));
     b.mark(Flavour::Busy, i.pc, 0);
+    if let Some(code) = cached_twin(decoded.code()) {
+        capture(b, decoded, code);
+    }
     b.emit.load(reg, slot_t0());
     order::record(b, site, flags_out);
     let back = b.emit.at;
@@ -301,6 +305,46 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
         let jump = b.emit.jmp();
         b.emit.patch(jump, ordered);
     });
+}
+
+/// The ordinary store that writes what this non-temporal one writes. Reading a line back right after a non-temporal store
+/// waits for the write-combining buffer; storing the register once more, to a place of ours, does not.
+fn cached_twin(code: Code) -> Option<Code> {
+    Some(match code {
+        Code::Movnti_m32_r32 | Code::Movdiri_m32_r32 => Code::Mov_rm32_r32,
+        Code::Movnti_m64_r64 | Code::Movdiri_m64_r64 => Code::Mov_rm64_r64,
+        Code::Movntq_m64_mm => Code::Movq_mmm64_mm,
+        Code::Movntps_m128_xmm | Code::Movntpd_m128_xmm | Code::Movntdq_m128_xmm => Code::Movups_xmmm128_xmm,
+        Code::VEX_Vmovntps_m128_xmm | Code::VEX_Vmovntpd_m128_xmm | Code::VEX_Vmovntdq_m128_xmm => {
+            Code::VEX_Vmovups_xmmm128_xmm
+        }
+        Code::VEX_Vmovntps_m256_ymm | Code::VEX_Vmovntpd_m256_ymm | Code::VEX_Vmovntdq_m256_ymm => {
+            Code::VEX_Vmovups_ymmm256_ymm
+        }
+        Code::EVEX_Vmovntps_m128_xmm | Code::EVEX_Vmovntpd_m128_xmm | Code::EVEX_Vmovntdq_m128_xmm => {
+            Code::EVEX_Vmovups_xmmm128_k1z_xmm
+        }
+        Code::EVEX_Vmovntps_m256_ymm | Code::EVEX_Vmovntpd_m256_ymm | Code::EVEX_Vmovntdq_m256_ymm => {
+            Code::EVEX_Vmovups_ymmm256_k1z_ymm
+        }
+        Code::EVEX_Vmovntps_m512_zmm | Code::EVEX_Vmovntpd_m512_zmm | Code::EVEX_Vmovntdq_m512_zmm => {
+            Code::EVEX_Vmovups_zmmm512_k1z_zmm
+        }
+        _ => return None,
+    })
+}
+
+/// Stores the instruction's source into `Thread::old`.
+fn capture(b: &mut Builder<'_>, decoded: &Decoded, code: Code) {
+    let mut new = *decoded;
+    new.set_code(code);
+    new.set_memory_base(Register::None);
+    new.set_memory_index(Register::None);
+    new.set_memory_index_scale(1);
+    new.set_memory_displacement64(offset_of!(Thread, old) as u64);
+    new.set_memory_displ_size(4);
+    new.set_segment_prefix(Register::GS);
+    encode(b, &new);
 }
 
 /// The bytes that a read-modify-write is about to replace, into `Thread::old`.
