@@ -40,12 +40,34 @@ fn rule(number: i64) -> Option<Rule> {
         libc::SYS_gettimeofday => Rule::Fixed(0, 16),
         libc::SYS_uname => Rule::Fixed(0, 390),
         libc::SYS_pipe | libc::SYS_pipe2 => Rule::Fixed(0, 8),
-        libc::SYS_write | libc::SYS_pwrite64 | libc::SYS_writev | libc::SYS_pwritev | libc::SYS_pwritev2
-        | libc::SYS_sendto | libc::SYS_sendmsg | libc::SYS_open | libc::SYS_openat | libc::SYS_creat | libc::SYS_mmap
-        | libc::SYS_munmap | libc::SYS_mprotect | libc::SYS_pkey_mprotect | libc::SYS_mremap | libc::SYS_msync
-        | libc::SYS_madvise | libc::SYS_execve | libc::SYS_execveat | libc::SYS_exit | libc::SYS_exit_group
-        | libc::SYS_rt_sigreturn | libc::SYS_ftruncate | libc::SYS_fallocate | libc::SYS_fsync
-        | libc::SYS_fdatasync | libc::SYS_close | libc::SYS_brk => Rule::Nothing,
+        libc::SYS_write
+        | libc::SYS_pwrite64
+        | libc::SYS_writev
+        | libc::SYS_pwritev
+        | libc::SYS_pwritev2
+        | libc::SYS_sendto
+        | libc::SYS_sendmsg
+        | libc::SYS_open
+        | libc::SYS_openat
+        | libc::SYS_creat
+        | libc::SYS_mmap
+        | libc::SYS_munmap
+        | libc::SYS_mprotect
+        | libc::SYS_pkey_mprotect
+        | libc::SYS_mremap
+        | libc::SYS_msync
+        | libc::SYS_madvise
+        | libc::SYS_execve
+        | libc::SYS_execveat
+        | libc::SYS_exit
+        | libc::SYS_exit_group
+        | libc::SYS_rt_sigreturn
+        | libc::SYS_ftruncate
+        | libc::SYS_fallocate
+        | libc::SYS_fsync
+        | libc::SYS_fdatasync
+        | libc::SYS_close
+        | libc::SYS_brk => Rule::Nothing,
         // A wait writes nothing; a wake writes nothing; the operations that do are rare.
         libc::SYS_futex => Rule::Nothing,
         _ => return None,
@@ -77,9 +99,7 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: 
         Some(Rule::Nothing) => Ok(()),
         Some(Rule::Returned(at)) => session.emit_kernel_write(task, call.pc, call.args[at], result),
         Some(Rule::Fixed(at, len)) => session.emit_kernel_write(task, call.pc, call.args[at], len),
-        Some(Rule::Vector { at, count }) => {
-            vector(session, task, call.pc, call.args[at], call.args[count], result)
-        }
+        Some(Rule::Vector { at, count }) => vector(session, task, call.pc, call.args[at], call.args[count], result),
         Some(Rule::Message(at)) => {
             // struct msghdr: msg_iov at 16, msg_iovlen at 24.
             let list = ptrace::read_u64(task.tid, call.args[at] + 16)?;

@@ -129,7 +129,8 @@ impl Modules {
         let module = self.module(trace, &range.path);
         let offset = address - range.start + range.offset;
         let inside = |segment: &&Segment| (segment.offset..segment.offset + segment.len).contains(&offset);
-        let addr = module.segments.iter().find(inside).map_or(offset, |segment| offset - segment.offset + segment.vaddr);
+        let addr =
+            module.segments.iter().find(inside).map_or(offset, |segment| offset - segment.offset + segment.vaddr);
         CodeAddr { module: module.id, addr }
     }
 

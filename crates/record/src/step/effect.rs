@@ -1,11 +1,13 @@
 //! What one instruction is about to do to memory, worked out from its operands before it executes.
 
 use trace::event::{FenceKind, FlushKind, StoreKind};
-use yaxpeax_x86::long_mode::{Instruction, Opcode, Operand, RegSpec, register_class as class};
+use yaxpeax_x86::long_mode::{InstDecoder, Instruction, Opcode, Operand, RegSpec, register_class as class};
 
 use super::operand::{self, MemoryOperand, memory_operand};
 use super::ptrace::Registers;
+use super::scatter;
 use super::table;
+use super::unknown::{self, MaskMove};
 use super::xstate::{self, ExtendedState};
 
 /// A stretch of memory.
@@ -24,7 +26,9 @@ pub enum Special {
     PushFlags,
     /// A string instruction with a repeat prefix: each single step is one iteration.
     Repeat,
-    TimeStamp { with_processor: bool },
+    TimeStamp {
+        with_processor: bool,
+    },
     ProcessorId(RegSpec),
     Random(RegSpec),
     Flush(FlushKind, u64),
@@ -45,7 +49,32 @@ pub struct Effect {
     pub loads: Vec<Span>,
 }
 
-/// Works out the effect. `extended` is asked only for instructions that depend on vector or mask registers.
+impl Effect {
+    fn of_stores(stores: Vec<Span>) -> Effect {
+        Effect { special: Special::None, store_kind: StoreKind::Plain, stores, locked: false, loads: Vec::new() }
+    }
+}
+
+/// Decodes the instruction that `code` begins with and works out its effect; none if the bytes are not known.
+/// `extended` is asked only for instructions that depend on vector or mask registers.
+pub fn predict<E>(
+    code: &[u8],
+    registers: &Registers,
+    extended: impl FnOnce() -> Result<ExtendedState, E>,
+) -> Result<Option<(Instruction, Effect)>, E> {
+    if let Some(scatter) = scatter::decode(code) {
+        let stores = scatter.stores(registers, &extended()?);
+        return Ok(Some((scatter.stand_in, Effect::of_stores(stores))));
+    }
+    if let Ok(instruction) = InstDecoder::default().decode_slice(code) {
+        let effect = effect(code, &instruction, registers, extended)?;
+        return Ok(Some((instruction, effect)));
+    }
+    let mask_move = unknown::mask_move(code);
+    Ok(mask_move.map(|mask_move| (mask_move.stand_in, of_mask_move(&mask_move, registers))))
+}
+
+/// The effect of a decoded instruction.
 pub fn effect<E>(
     bytes: &[u8],
     instruction: &Instruction,
@@ -70,6 +99,15 @@ pub fn effect<E>(
     Ok(effect)
 }
 
+/// The effect of a `kmov` with memory.
+fn of_mask_move(mask_move: &MaskMove, registers: &Registers) -> Effect {
+    let operand = memory_operand(&mask_move.stand_in);
+    let address = |operand: MemoryOperand| operand.address(&mask_move.stand_in, registers);
+    let spans: Vec<Span> = operand.map(|o| Span { address: address(o), len: mask_move.bytes }).into_iter().collect();
+    let (stores, loads) = if mask_move.stores { (spans, Vec::new()) } else { (Vec::new(), spans) };
+    Effect { loads, ..Effect::of_stores(stores) }
+}
+
 fn store_kind(opcode: Opcode) -> StoreKind {
     match opcode {
         Opcode::MOVDIR64B => StoreKind::Direct64,
@@ -88,9 +126,7 @@ fn special(bytes: &[u8], instruction: &Instruction, registers: &Registers, memor
         Opcode::CALL => Special::Call,
         Opcode::SYSCALL => Special::Syscall,
         Opcode::PUSHF => Special::PushFlags,
-        Opcode::MOVS | Opcode::STOS | Opcode::CMPS | Opcode::SCAS | Opcode::LODS
-            if instruction.prefixes.rep_any() =>
-        {
+        Opcode::MOVS | Opcode::STOS | Opcode::CMPS | Opcode::SCAS | Opcode::LODS if instruction.prefixes.rep_any() => {
             Special::Repeat
         }
         Opcode::RDTSC => Special::TimeStamp { with_processor: false },
@@ -112,7 +148,8 @@ fn special(bytes: &[u8], instruction: &Instruction, registers: &Registers, memor
 /// `NP 0F 1C /0` with a memory operand; the decoder takes it for a `nop`.
 fn is_cldemote(bytes: &[u8]) -> bool {
     // Segment, address size and REX prefixes do not change the instruction; 66, F2 and F3 do.
-    let body = bytes.iter().position(|byte| !matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x67 | 0x40..=0x4f));
+    let body =
+        bytes.iter().position(|byte| !matches!(byte, 0x26 | 0x2e | 0x36 | 0x3e | 0x64 | 0x65 | 0x67 | 0x40..=0x4f));
     let Some(body) = body.map(|start| &bytes[start..]) else { return false };
     matches!(body, [0x0f, 0x1c, modrm, ..] if modrm >> 3 & 7 == 0 && modrm >> 6 != 3)
 }
@@ -125,9 +162,18 @@ fn needs_extended_state(opcode: Opcode, memory: Option<&MemoryOperand>) -> bool 
         || matches!(opcode, Opcode::MASKMOVQ | Opcode::MASKMOVDQU | Opcode::VMASKMOVDQU)
 }
 
+/// A 66 prefix counts unless REX.W overrides it.
+fn has_short_operand(instruction: &Instruction) -> bool {
+    instruction.prefixes.operand_size() && !has_wide_operand(instruction)
+}
+
+fn has_wide_operand(instruction: &Instruction) -> bool {
+    instruction.prefixes.rex().is_some_and(|rex| rex.w())
+}
+
 /// Size of the memory operand.
 fn operand_size(instruction: &Instruction) -> u64 {
-    table::fixed_size(instruction.opcode(), instruction.prefixes.operand_size())
+    table::fixed_size(instruction.opcode(), has_short_operand(instruction))
         .unwrap_or_else(|| instruction.mem_size().and_then(|size| size.bytes_size()).map_or(0, u64::from))
 }
 
@@ -136,7 +182,7 @@ fn plain_stores(instruction: &Instruction, registers: &Registers, memory: Option
     let opcode = instruction.opcode();
     match opcode {
         Opcode::CALL => below_stack(8),
-        Opcode::PUSH | Opcode::PUSHF => below_stack(if instruction.prefixes.operand_size() { 2 } else { 8 }),
+        Opcode::PUSH | Opcode::PUSHF => below_stack(if has_short_operand(instruction) { 2 } else { 8 }),
         Opcode::ENTER => enter(instruction, registers),
         Opcode::CLZERO => vec![Span { address: registers.rax & !63, len: 64 }],
         Opcode::MOVDIR64B => movdir64b(instruction, registers),
@@ -152,7 +198,7 @@ fn plain_stores(instruction: &Instruction, registers: &Registers, memory: Option
 }
 
 fn explicit(instruction: &Instruction, registers: &Registers, memory: &MemoryOperand) -> Vec<Span> {
-    let short = instruction.prefixes.operand_size();
+    let short = has_short_operand(instruction);
     let mut address = memory.address(instruction, registers);
     let mut len = operand_size(instruction);
     match instruction.opcode() {
@@ -160,6 +206,15 @@ fn explicit(instruction: &Instruction, registers: &Registers, memory: &MemoryOpe
             if let Operand::Register { reg } = instruction.operand(1) {
                 len = reg.width().into();
                 address = address.wrapping_add_signed(bit_string_offset(registers, reg));
+            } else {
+                // The decoder takes the immediate forms for 8 bytes wide, whatever the prefixes.
+                len = if short {
+                    2
+                } else if has_wide_operand(instruction) {
+                    8
+                } else {
+                    4
+                };
             }
         }
         // SDM, POP: an address based on rsp is computed after rsp has moved.
@@ -233,9 +288,6 @@ fn vector_stores(
     if table::only_reads_first_operand(opcode) {
         return Vec::new();
     }
-    if let Some((index_size, element)) = table::scatter(opcode) {
-        return scatter(instruction, registers, memory, extended, index_size, element);
-    }
     let address = memory.address(instruction, registers);
     if let Some(element) = table::vector_mask_element(opcode) {
         let Operand::Register { reg } = instruction.operand(1) else { return Vec::new() };
@@ -294,33 +346,6 @@ fn byte_masked(instruction: &Instruction, registers: &Registers, extended: &Exte
     runs(address, 1, 16, |i| bytes[i as usize] & 0x80 != 0)
 }
 
-fn scatter(
-    instruction: &Instruction,
-    registers: &Registers,
-    memory: &MemoryOperand,
-    extended: &ExtendedState,
-    index_size: u64,
-    element: u64,
-) -> Vec<Span> {
-    let Some(index) = memory.index else { return Vec::new() };
-    let indices = extended.vector(index.num());
-    let mask = memory.mask.map_or(0, |k| extended.mask(k));
-    let count = (u64::from(index.width()) / index_size).min(source_width(instruction) / element);
-    (0..count)
-        .filter(|i| mask >> i & 1 != 0)
-        .map(|i| {
-            let at = (i * index_size) as usize;
-            let signed = if index_size == 4 {
-                i64::from(i32::from_le_bytes(indices[at..at + 4].try_into().expect("4 bytes")))
-            } else {
-                i64::from_le_bytes(indices[at..at + 8].try_into().expect("8 bytes"))
-            };
-            let scaled = signed.wrapping_mul(memory.scale.into()).cast_unsigned();
-            Span { address: memory.address_with_index(instruction, registers, scaled), len: element }
-        })
-        .collect()
-}
-
 /// What the instruction reads, for the optional load events: explicit operands and string sources.
 fn loads(instruction: &Instruction, registers: &Registers, memory: Option<&MemoryOperand>) -> Vec<Span> {
     use Opcode::*;
@@ -328,7 +353,17 @@ fn loads(instruction: &Instruction, registers: &Registers, memory: Option<&Memor
     let Some(memory) = memory else { return Vec::new() };
     let touches_nothing = matches!(
         opcode,
-        LEA | NOP | PREFETCHNTA | PREFETCH0 | PREFETCH1 | PREFETCH2 | PREFETCHW | CLFLUSH | CLFLUSHOPT | CLWB | UD0 | UD1
+        LEA | NOP
+            | PREFETCHNTA
+            | PREFETCH0
+            | PREFETCH1
+            | PREFETCH2
+            | PREFETCHW
+            | CLFLUSH
+            | CLFLUSHOPT
+            | CLWB
+            | UD0
+            | UD1
     );
     if touches_nothing || memory.index.is_some_and(|index| matches!(index.class(), class::X | class::Y | class::Z)) {
         return Vec::new();
@@ -342,7 +377,9 @@ fn loads(instruction: &Instruction, registers: &Registers, memory: Option<&Memor
         MOVS | LODS => vec![Span { address: string_source(), len }],
         CMPS => vec![Span { address: string_source(), len }, Span { address: registers.rdi, len }],
         SCAS => vec![Span { address: registers.rdi, len }],
-        _ if memory.position == 0 && !reads_destination(opcode) && !table::only_reads_first_operand(opcode) => Vec::new(),
+        _ if memory.position == 0 && !reads_destination(opcode) && !table::only_reads_first_operand(opcode) => {
+            Vec::new()
+        }
         _ => vec![Span { address: memory.address(instruction, registers), len }],
     }
 }
@@ -352,7 +389,37 @@ fn reads_destination(opcode: Opcode) -> bool {
     use Opcode::*;
     matches!(
         opcode,
-        ADD | OR | ADC | SBB | AND | SUB | XOR | ROL | ROR | RCL | RCR | SHL | SHR | SAL | SAR | SHLD | SHRD | BTC | BTR
-            | BTS | CMPXCHG | CMPXCHG8B | CMPXCHG16B | DEC | INC | NEG | NOT | XADD | XCHG
+        ADD | OR
+            | ADC
+            | SBB
+            | AND
+            | SUB
+            | XOR
+            | ROL
+            | ROR
+            | RCL
+            | RCR
+            | SHL
+            | SHR
+            | SAL
+            | SAR
+            | SHLD
+            | SHRD
+            | BTC
+            | BTR
+            | BTS
+            | CMPXCHG
+            | CMPXCHG8B
+            | CMPXCHG16B
+            | DEC
+            | INC
+            | NEG
+            | NOT
+            | XADD
+            | XCHG
     )
 }
+
+#[cfg(test)]
+#[path = "effect_tests.rs"]
+mod tests;

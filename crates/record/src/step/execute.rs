@@ -1,7 +1,7 @@
 //! One instruction: what it will do, the step, what it did.
 
 use trace::event::{EventKind, FenceKind, FlushTarget, StoreKind};
-use yaxpeax_x86::long_mode::{InstDecoder, Instruction};
+use yaxpeax_x86::long_mode::Instruction;
 
 use super::effect::{self, Effect, Span, Special};
 use super::error::StepError;
@@ -9,6 +9,7 @@ use super::operand;
 use super::ptrace::{self, Registers, Stop, Tid};
 use super::session::{Session, Task};
 use super::space::{self, Piece};
+use super::unknown;
 use super::xstate::ExtendedState;
 
 /// How a step ended.
@@ -22,21 +23,12 @@ pub enum Stepped {
     SystemCall,
 }
 
-/// The instruction that the thread is at.
-struct Current {
-    bytes: Vec<u8>,
-    instruction: Option<Instruction>,
-}
-
-fn current(tid: Tid, pc: u64) -> Current {
+/// The code bytes at `pc`, as many as an instruction can have.
+fn code_at(tid: Tid, pc: u64) -> Vec<u8> {
     let mut bytes = vec![0; 15];
     let have = ptrace::read_some(tid, pc, &mut bytes);
     bytes.truncate(have);
-    let instruction = InstDecoder::default().decode_slice(&bytes).ok();
-    if let Some(instruction) = &instruction {
-        bytes.truncate(operand::length(instruction) as usize);
-    }
-    Current { bytes, instruction }
+    bytes
 }
 
 /// Executes the instruction at the thread's pc and records what it does; string instructions as a whole.
@@ -45,9 +37,9 @@ pub fn execute(session: &mut Session, task: &mut Task) -> Result<Stepped, StepEr
     returned(session, task, &before)?;
     task.shadow.prune(before.rsp);
     let pc = before.rip;
-    let Current { bytes, instruction } = current(task.tid, pc);
-    let Some(instruction) = instruction else { return execute_unknown(task, pc, &bytes) };
-    let effect = effect::effect(&bytes, &instruction, &before, || extended_state(task.tid))?;
+    let bytes = code_at(task.tid, pc);
+    let predicted = effect::predict(&bytes, &before, || extended_state(task.tid))?;
+    let Some((instruction, effect)) = predicted else { return execute_unknown(task, pc, &bytes) };
     match effect.special {
         Special::Syscall => return Ok(Stepped::SystemCall),
         Special::Unsupported(what) => {
@@ -101,17 +93,19 @@ fn is_executed(before: &Registers, after: &Registers) -> bool {
     (before.rip, before.rsp, before.rcx) != (after.rip, after.rsp, after.rcx)
 }
 
-/// The decoder does not know the bytes: fine if the processor does not either.
+/// The decoder does not know the bytes: fine if the processor does not either, or if they cannot touch PM.
 fn execute_unknown(task: &mut Task, pc: u64, bytes: &[u8]) -> Result<Stepped, StepError> {
+    let harmless = !task.space.borrow().has_mappings() || unknown::has_register_operands(bytes);
     ptrace::single_step(task.tid, 0)?;
     let stop = wait_for_step(task.tid)?;
-    if let Some((true, after)) = stop_registers(task.tid, stop)?
-        && after.rip != pc
-    {
-        let bytes = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-        return Err(StepError::UnknownInstruction { pc, bytes });
+    match stop_registers(task.tid, stop)? {
+        Some((true, _)) if harmless => Ok(Stepped::Done),
+        Some((true, after)) if after.rip != pc => {
+            let bytes = bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+            Err(StepError::UnknownInstruction { pc, bytes })
+        }
+        _ => Ok(Stepped::Stopped(stop)),
     }
-    Ok(Stepped::Stopped(stop))
 }
 
 /// Answers instructions whose results would differ from run to run.
@@ -269,8 +263,7 @@ fn record_loads(session: &mut Session, task: &mut Task, pc: u64, loads: &[Span])
 
 /// A watched function begins with this instruction.
 fn entered(session: &mut Session, task: &mut Task, r: &Registers) -> Result<(), StepError> {
-    let watches =
-        task.space.borrow_mut().code.watched(&mut session.modules, &mut session.trace, task.tid, r.rip);
+    let watches = task.space.borrow_mut().code.watched(&mut session.modules, &mut session.trace, task.tid, r.rip);
     for watch in watches {
         let args = [r.rdi, r.rsi, r.rdx, r.rcx, r.r8, r.r9];
         session.emit(task, r.rip, EventKind::Call { watch, args })?;

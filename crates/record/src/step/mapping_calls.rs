@@ -79,11 +79,7 @@ pub fn mremap(session: &mut Session, task: &mut Task, call: &SystemCall, new: u6
         return take_away(session, task, call.pc, old + new_len, old_len - new_len);
     }
     if new == old {
-        let grown = at_new.map(|mapping| Mapping {
-            start: new + old_len,
-            offset: mapping.offset + old_len,
-            ..mapping
-        });
+        let grown = at_new.map(|mapping| Mapping { start: new + old_len, offset: mapping.offset + old_len, ..mapping });
         return grown.map_or(Ok(()), |mapping| add(session, task, call.pc, mapping));
     }
     // A length of 0 duplicates a shared mapping, MREMAP_DONTUNMAP leaves the old range mapped (but empty).

@@ -11,7 +11,8 @@
 //! # What it cannot do
 //! - It is slow: about 10 µs per instruction.
 //! - Threads never run at the same time: races show only as interleavings of whole instructions.
-//! - Instructions that the decoder does not know end the recording with an error, if the processor knows them.
+//! - Instructions that the decoder does not know and that could touch PM (a memory operand, and the process has
+//!   mapped a pool) end the recording with an error.
 //! - 32-bit code, `int 0x80`, far transfers: refused.
 //! - Programs that are tracers themselves, or that set the trap flag, do not work.
 //! - User-level context switches (`swapcontext`, coroutines): call paths can hold frames of the other stack.
@@ -36,11 +37,13 @@ mod pools;
 mod ptrace;
 mod recorder;
 mod runner;
+mod scatter;
 mod session;
 mod shadow;
 mod signals;
 mod space;
 mod table;
+mod unknown;
 mod virtual_calls;
 mod world;
 mod xstate;

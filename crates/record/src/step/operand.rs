@@ -24,7 +24,14 @@ pub fn memory_operand(instruction: &Instruction) -> Option<MemoryOperand> {
 }
 
 fn parts(operand: Operand, position: u8) -> Option<MemoryOperand> {
-    let plain = |base, index, scale, displacement: i64| MemoryOperand { base, index, scale, displacement, mask: None, position };
+    let plain = |base, index, scale, displacement: i64| MemoryOperand {
+        base,
+        index,
+        scale,
+        displacement,
+        mask: None,
+        position,
+    };
     let masked = |mask: RegSpec, operand: MemoryOperand| MemoryOperand {
         mask: (mask.num() != 0).then_some(mask.num()),
         ..operand
@@ -38,7 +45,9 @@ fn parts(operand: Operand, position: u8) -> Option<MemoryOperand> {
         Operand::MemIndexScale { index, scale } => plain(None, Some(index), scale, 0),
         Operand::MemIndexScaleDisp { index, scale, disp } => plain(None, Some(index), scale, disp.into()),
         Operand::MemBaseIndexScale { base, index, scale } => plain(Some(base), Some(index), scale, 0),
-        Operand::MemBaseIndexScaleDisp { base, index, scale, disp } => plain(Some(base), Some(index), scale, disp.into()),
+        Operand::MemBaseIndexScaleDisp { base, index, scale, disp } => {
+            plain(Some(base), Some(index), scale, disp.into())
+        }
         Operand::MemDerefMasked { base, mask } => masked(mask, plain(Some(base), None, 1, 0)),
         Operand::DispMasked { base, disp, mask } => masked(mask, plain(Some(base), None, 1, disp.into())),
         Operand::MemIndexScaleMasked { index, scale, mask } => masked(mask, plain(None, Some(index), scale, 0)),

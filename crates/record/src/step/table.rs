@@ -9,19 +9,100 @@ pub fn only_reads_first_operand(opcode: Opcode) -> bool {
     use Opcode::*;
     matches!(
         opcode,
-        CMP | TEST | BT | PUSH | CALL | CALLF | JMP | JMPF | MUL | IMUL | DIV | IDIV
-            | NOP | LEA | PREFETCHNTA | PREFETCH0 | PREFETCH1 | PREFETCH2 | PREFETCHW
-            | CLFLUSH | CLFLUSHOPT | CLWB
-            | LDMXCSR | VLDMXCSR | FXRSTOR | XRSTOR | XRSTORS | XRSTORS64
-            | LGDT | LIDT | LLDT | LTR | LMSW | VERR | VERW | INVLPG | PTWRITE | UD0 | UD1
-            | CMPS | SCAS | LODS | OUTS
-            | FADD | FCOM | FCOMP | FDIV | FDIVR | FIADD | FICOM | FICOMP | FIDIV | FIDIVR | FILD | FIMUL | FISUB
-            | FISUBR | FLD | FLDCW | FLDENV | FMUL | FRSTOR | FSUB | FSUBR | FBLD
-            | VGATHERPF0DPD | VGATHERPF0DPS | VGATHERPF0QPD | VGATHERPF0QPS
-            | VGATHERPF1DPD | VGATHERPF1DPS | VGATHERPF1QPD | VGATHERPF1QPS
-            | VSCATTERPF0DPD | VSCATTERPF0DPS | VSCATTERPF0QPD | VSCATTERPF0QPS
-            | VSCATTERPF1DPD | VSCATTERPF1DPS | VSCATTERPF1QPD | VSCATTERPF1QPS
-            | RSTORSSP | CLRSSBSY | VMCLEAR | VMPTRLD | VMXON | BNDCL | BNDCU | BNDCN | BNDMK | BNDLDX
+        CMP | TEST
+            | BT
+            | PUSH
+            | CALL
+            | CALLF
+            | JMP
+            | JMPF
+            | MUL
+            | IMUL
+            | DIV
+            | IDIV
+            | NOP
+            | LEA
+            | PREFETCHNTA
+            | PREFETCH0
+            | PREFETCH1
+            | PREFETCH2
+            | PREFETCHW
+            | CLFLUSH
+            | CLFLUSHOPT
+            | CLWB
+            | LDMXCSR
+            | VLDMXCSR
+            | FXRSTOR
+            | XRSTOR
+            | XRSTORS
+            | XRSTORS64
+            | LGDT
+            | LIDT
+            | LLDT
+            | LTR
+            | LMSW
+            | VERR
+            | VERW
+            | INVLPG
+            | PTWRITE
+            | UD0
+            | UD1
+            | CMPS
+            | SCAS
+            | LODS
+            | OUTS
+            | FADD
+            | FCOM
+            | FCOMP
+            | FDIV
+            | FDIVR
+            | FIADD
+            | FICOM
+            | FICOMP
+            | FIDIV
+            | FIDIVR
+            | FILD
+            | FIMUL
+            | FISUB
+            | FISUBR
+            | FLD
+            | FLDCW
+            | FLDENV
+            | FMUL
+            | FRSTOR
+            | FSUB
+            | FSUBR
+            | FBLD
+            | VGATHERPF0DPD
+            | VGATHERPF0DPS
+            | VGATHERPF0QPD
+            | VGATHERPF0QPS
+            | VGATHERPF1DPD
+            | VGATHERPF1DPS
+            | VGATHERPF1QPD
+            | VGATHERPF1QPS
+            | VSCATTERPF0DPD
+            | VSCATTERPF0DPS
+            | VSCATTERPF0QPD
+            | VSCATTERPF0QPS
+            | VSCATTERPF1DPD
+            | VSCATTERPF1DPS
+            | VSCATTERPF1QPD
+            | VSCATTERPF1QPS
+            | RSTORSSP
+            | AESDECWIDE128KL
+            | AESDECWIDE256KL
+            | AESENCWIDE128KL
+            | AESENCWIDE256KL
+            | CLRSSBSY
+            | VMCLEAR
+            | VMPTRLD
+            | VMXON
+            | BNDCL
+            | BNDCU
+            | BNDCN
+            | BNDMK
+            | BNDLDX
     )
 }
 
@@ -30,8 +111,21 @@ pub fn is_non_temporal(opcode: Opcode) -> bool {
     use Opcode::*;
     matches!(
         opcode,
-        MOVNTI | MOVNTPS | MOVNTPD | MOVNTQ | MOVNTDQ | MOVNTSS | MOVNTSD | VMOVNTPS | VMOVNTPD | VMOVNTDQ
-            | MASKMOVQ | MASKMOVDQU | VMASKMOVDQU | MOVDIRI | CLZERO
+        MOVNTI
+            | MOVNTPS
+            | MOVNTPD
+            | MOVNTQ
+            | MOVNTDQ
+            | MOVNTSS
+            | MOVNTSD
+            | VMOVNTPS
+            | VMOVNTPD
+            | VMOVNTDQ
+            | MASKMOVQ
+            | MASKMOVDQU
+            | VMASKMOVDQU
+            | MOVDIRI
+            | CLZERO
     )
 }
 
@@ -66,25 +160,25 @@ pub fn vector_mask_element(opcode: Opcode) -> Option<u64> {
     }
 }
 
-/// Bytes of an index and of an element, for scatters.
-pub fn scatter(opcode: Opcode) -> Option<(u64, u64)> {
-    use Opcode::*;
-    match opcode {
-        VPSCATTERDD | VSCATTERDD => Some((4, 4)),
-        VPSCATTERDQ | VSCATTERDQ => Some((4, 8)),
-        VPSCATTERQD | VSCATTERQD => Some((8, 4)),
-        VPSCATTERQQ | VSCATTERQQ => Some((8, 8)),
-        _ => None,
-    }
-}
-
 /// Sizes that the decoder leaves open or that depend on the operand size (Intel SDM vol. 1, figures 8-9 to 8-12).
 pub fn fixed_size(opcode: Opcode, short_operand: bool) -> Option<u64> {
     use Opcode::*;
     Some(match opcode {
         FXSAVE => 512,
-        FNSTENV => if short_operand { 14 } else { 28 },
-        FNSAVE => if short_operand { 94 } else { 108 },
+        FNSTENV => {
+            if short_operand {
+                14
+            } else {
+                28
+            }
+        }
+        FNSAVE => {
+            if short_operand {
+                94
+            } else {
+                108
+            }
+        }
         FNSTCW | FNSTSW => 2,
         FBSTP => 10,
         CMPXCHG16B => 16,

@@ -61,7 +61,8 @@ impl ExtendedState {
     }
 
     fn bytes<const N: usize>(&self, component: u32, offset: usize) -> [u8; N] {
-        let in_use = self.image.get(512..520).is_some_and(|bits| bits[component as usize / 8] & (1 << (component % 8)) != 0);
+        let in_use =
+            self.image.get(512..520).is_some_and(|bits| bits[component as usize / 8] & (1 << (component % 8)) != 0);
         let mut bytes = [0; N];
         if in_use && let Some(part) = self.image.get(offset..offset + N) {
             bytes.copy_from_slice(part);
