@@ -45,12 +45,22 @@ fn main() {
 
     let embedded = out.join("probe.elf");
     let skip = env::var_os("FENCEPOST_NO_PROBE").is_some_and(|v| v == "1");
-    let built = if skip { None } else { build(&probe, &out.join("probe-target")) };
+    let built = if skip { None } else { build(&probe, &target_directory(&out)) };
     match built {
         Some(binary) => {
             fs::copy(&binary, &embedded).unwrap_or_else(|e| panic!("copy {}: {e}", binary.display()));
         }
         None => fs::write(&embedded, []).unwrap_or_else(|e| panic!("write {}: {e}", embedded.display())),
+    }
+}
+
+/// `target/probe` beside the directories of the outer build's profiles, so that debug, release and lint builds share one
+/// probe; it is compiled the same way for all of them.
+fn target_directory(out: &Path) -> PathBuf {
+    // target/PROFILE/build/record-HASH/out
+    match out.ancestors().nth(4) {
+        Some(target) if out.ends_with("out") => target.join("probe"),
+        _ => out.join("probe"),
     }
 }
 
