@@ -10,6 +10,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 
 /// The content of a pool at one moment.
+#[expect(clippy::len_without_is_empty, reason = "nobody asks whether a pool is empty")]
 pub trait PoolContent {
     fn len(&mut self) -> io::Result<u64>;
 

@@ -38,7 +38,7 @@ codes! {
     Sfence = 12, Mfence = 13, Locked = 14, Load = 15,
     Map = 16, Unmap = 17, Msync = 18, Fsync = 19, Fdatasync = 20,
     KernelWrite = 21, FileWrite = 22, FileZero = 23, Resize = 24,
-    ThreadStart = 25, ThreadEnd = 26, ProcessStart = 27, ExitCode = 28, ExitSignal = 29, Exec = 30,
+    ThreadStart = 25, ThreadEnd = 26, ProcessStart = 27, Exited = 28, Killed = 29, Exec = 30,
     OperationBegin = 31, OperationEnd = 32, Call = 33, Return = 34,
 }
 
@@ -91,7 +91,7 @@ impl Shape {
             Sfence | Mfence | Locked | Fsync | Fdatasync | ThreadStart | ThreadEnd => 0,
             Map | Unmap => 3,
             Msync | FileZero | ProcessStart => 2,
-            Resize | ExitCode | ExitSignal | Exec | OperationBegin | OperationEnd | Return => 1,
+            Resize | Exited | Killed | Exec | OperationBegin | OperationEnd | Return => 1,
             Call => 6,
         }
     }
@@ -172,9 +172,9 @@ impl Shape {
                 let parent = parent.map_or(0, |parent| u64::from(parent.0) + 1);
                 part.words(Code::ProcessStart, 0, &[process.0.into(), parent])
             }
-            K::ProcessExit { status: ExitStatus::Code(code) } => part.words(Code::ExitCode, 0, &[code as u32 as u64]),
+            K::ProcessExit { status: ExitStatus::Code(code) } => part.words(Code::Exited, 0, &[code as u32 as u64]),
             K::ProcessExit { status: ExitStatus::Signal(signal) } => {
-                part.words(Code::ExitSignal, 0, &[signal as u32 as u64])
+                part.words(Code::Killed, 0, &[signal as u32 as u64])
             }
             K::Exec { path } => {
                 part.long(&[path.as_bytes()])?;
@@ -290,8 +290,8 @@ pub(crate) fn join<'a>(shape: &Shape, row: &'a [u64], heap: &mut &'a [u8]) -> Re
             let parent = row[1].checked_sub(1).map(small).transpose()?.map(ProcessId);
             Ok(EventKind::ProcessStart { process: ProcessId(small(row[0])?), parent })
         }
-        Code::ExitCode => Ok(EventKind::ProcessExit { status: ExitStatus::Code(small(row[0])? as i32) }),
-        Code::ExitSignal => Ok(EventKind::ProcessExit { status: ExitStatus::Signal(small(row[0])? as i32) }),
+        Code::Exited => Ok(EventKind::ProcessExit { status: ExitStatus::Code(small(row[0])? as i32) }),
+        Code::Killed => Ok(EventKind::ProcessExit { status: ExitStatus::Signal(small(row[0])? as i32) }),
         Code::Exec => {
             let path = std::str::from_utf8(from_heap(row[0], heap)?).map_err(|_| Malformed("a path is not UTF-8"))?;
             Ok(EventKind::Exec { path })

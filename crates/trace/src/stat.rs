@@ -66,7 +66,7 @@ impl Stat {
             Code::OperationBegin => self.operations += events,
             Code::Call => self.calls += events,
             Code::Map | Code::Unmap | Code::ThreadStart | Code::ThreadEnd => {}
-            Code::ExitCode | Code::ExitSignal | Code::Exec | Code::OperationEnd | Code::Return => {}
+            Code::Exited | Code::Killed | Code::Exec | Code::OperationEnd | Code::Return => {}
         }
     }
 }
