@@ -1,10 +1,8 @@
 //! What a writer takes, a reader gives back; the index finds what a full walk finds.
 
-mod support;
-
+use crate::support::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
-use support::*;
 use trace::*;
 
 fn expect_same(events: &[Owned]) {

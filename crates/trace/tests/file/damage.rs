@@ -1,13 +1,11 @@
 //! Files that were cut, altered or made by another version: never a panic, never a wrong event.
 
-mod support;
-
 use std::path::Path;
 
+use crate::support::*;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
-use support::*;
 use trace::*;
 
 fn sample(count: usize) -> Vec<Owned> {
@@ -120,7 +118,7 @@ fn altered_content_with_right_checksums() {
     let bytes = std::fs::read(&whole).unwrap();
     let mut random = Random(2);
     for _ in 0..rounds(2000) {
-        let mutated = trace::fuzzing::alter(&bytes, |limit| random.below(limit));
+        let mutated = fuzzing::alter(&bytes, |limit| random.below(limit));
         std::fs::write(&altered, mutated).unwrap();
         use_all(&altered);
     }

@@ -1,5 +1,4 @@
 //! Events that own their bytes, arbitrary ones, and writing and reading them.
-#![expect(dead_code, reason = "each test binary uses its part")]
 
 use std::path::Path;
 

@@ -1,12 +1,10 @@
 //! `verify` says the truth about right and wrong recordings; `stat` and `dump` about their content.
 
-mod support;
-
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use support::*;
+use crate::support::*;
 use trace::*;
 
 const POOL: PoolId = PoolId(0);

@@ -1,0 +1,7 @@
+//! Tests of the trace file through the crate's public face.
+
+mod damage;
+mod round_trip;
+mod support;
+mod symbols;
+mod verify;
