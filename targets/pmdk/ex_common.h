@@ -11,6 +11,10 @@
 
 #define CREATE_MODE_RW (S_IWUSR | S_IRUSR)
 
+#ifndef MIN
+#define MIN(a, b) ((a) < (b) ? (a) : (b))
+#endif
+
 /* 0 if the file is there. */
 static inline int file_exists(const char *path) { return access(path, F_OK); }
 
