@@ -187,6 +187,7 @@ fn a_thread_leaves_behind_what_it_did_not_fence() {
 
     assert_eq!(run.step(A, EventKind::ThreadEnd).effect, Effect::ThreadEnded);
     assert_eq!(run.tracker.asked_by(A).len(), 0);
+    assert_eq!(run.tracker.line(line(1)).unwrap().asking_threads().count(), 0);
     assert_eq!(run.fence(A).stores, 0);
     assert_eq!(run.tracker.dirty_line_count(), 3);
 }
@@ -319,4 +320,19 @@ fn a_point_with_many_lines_counts_exactly() {
     let near = run.tracker.crash_point().states(Base::Guaranteed).take(301).collect::<Vec<_>>();
     assert!(near[0].lines.is_empty());
     assert!(near[1..].iter().all(|state| state.lines.len() == 1 && state.lines[0].1 == Content::whole(1)));
+}
+
+#[test]
+fn the_dirty_lines_of_a_range_are_those_it_touches() {
+    let mut run = Run::adr();
+    for number in [0, 1, 2, 100] {
+        run.store(A, number * 64, &[1; 8]);
+    }
+    let found =
+        |offset, len| run.tracker.lines_in(place(offset), len).iter().map(|l| l.id().line.0).collect::<Vec<_>>();
+    assert_eq!(found(64, 65), [1, 2]);
+    assert_eq!(found(65, 1), [1]);
+    assert_eq!(found(64, 0), [] as [u64; 0]);
+    assert_eq!(found(0, u64::MAX), [0, 1, 2, 100]);
+    assert_eq!(run.tracker.lines_in(Place { pool: PoolId(0), offset: PoolOffset(0) }, u64::MAX).len(), 0);
 }
