@@ -130,6 +130,10 @@ fn vector(
 }
 
 fn compare(session: &mut Session, task: &mut Task, call: &SystemCall) -> Result<(), StepError> {
+    // While a call waited, other threads may have changed what its (perhaps stale) argument registers point to.
+    if session.steps != call.steps_before {
+        return Ok(());
+    }
     for (address, before) in &call.before {
         let mut now = vec![0; before.len()];
         ptrace::read(task.tid, *address, &mut now)?;

@@ -56,10 +56,11 @@ pub fn run(body: &str, flags: &[&str], options: &RecordOptions) -> Run {
     let at = |name: &str| directory.path().join(name);
     fs::write(at("p.c"), format!("{PRELUDE}{body}")).unwrap();
     let built = Command::new("cc")
-        .args(["-O1", "-static", "-w", "-o"])
+        .args(["-O1", "-w", "-o"])
         .arg(at("p"))
         .arg(at("p.c"))
         .args(flags)
+        .args((!flags.contains(&"-pie")).then_some("-static"))
         .status()
         .unwrap();
     assert!(built.success(), "the program does not compile");
