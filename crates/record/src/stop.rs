@@ -27,7 +27,7 @@ impl StopRequest {
         StopRequest { from_terminal: AtomicU32::new(0), interrupts: AtomicU32::new(0), terminations: AtomicU32::new(0) }
     }
 
-    /// From now on `SIGINT`, `SIGTERM` and `SIGHUP` no longer end this process but are noted in the request returned.
+    /// From now on `SIGINT`, `SIGQUIT`, `SIGTERM` and `SIGHUP` no longer end this process but are noted in the request returned.
     /// A trace that grows past the file size limit becomes an error instead of a signal.
     pub fn from_signals() -> &'static StopRequest {
         // SAFETY: the handler only touches atomics; the zeroed action is filled in before use. Without SA_RESTART the
@@ -37,7 +37,7 @@ impl StopRequest {
             let mut action: libc::sigaction = std::mem::zeroed();
             action.sa_sigaction = on_signal as *const () as usize;
             action.sa_flags = libc::SA_SIGINFO;
-            for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP] {
                 let mut before: libc::sigaction = std::mem::zeroed();
                 libc::sigaction(signal, std::ptr::null(), &raw mut before);
                 // Under nohup and in background jobs of plain shells signals are ignored: so they stay.

@@ -33,7 +33,7 @@ The program's own output is left alone; what Fencepost has to say goes to standa
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Record {
-    /// Files that are pools: a glob over the absolute path; `*` matches `/` too. Repeatable.
+    /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
     /// [default: every file that is mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
     pm: Vec<String>,
@@ -163,7 +163,7 @@ impl Record {
 
     fn options(&self) -> RecordOptions {
         RecordOptions {
-            pm: self.pm.clone(),
+            pm: self.pm.iter().map(|glob| absolute(glob)).collect(),
             watch: self.watch.clone(),
             loads: self.loads,
             real_time: self.real_time,
@@ -217,4 +217,13 @@ impl Record {
             Exit::Clean
         }
     }
+}
+
+/// Globs match absolute paths: one that names a file here is completed.
+fn absolute(glob: &str) -> String {
+    if glob.starts_with(['/', '*']) {
+        return glob.to_owned();
+    }
+    let here = env::current_dir().unwrap_or_default();
+    here.join(glob.strip_prefix("./").unwrap_or(glob)).display().to_string()
 }

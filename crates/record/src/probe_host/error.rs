@@ -36,8 +36,6 @@ pub enum HostError {
              overwritten the probe's memory, please report it"
     )]
     Damaged { what: &'static str, at: u64 },
-    #[error("the initial content of the pool `{path}` cannot be read: {source}")]
-    PoolUnreadable { path: String, source: io::Error },
     #[error("the descriptor of the pool `{path}` did not arrive: {source}")]
     PoolMissing { path: String, source: io::Error },
 }

@@ -153,7 +153,7 @@ fn finish(
         Refusal::Host(error) => error,
         Refusal::Damaged(what) => HostError::Damaged { what, at: 0 },
     })?;
-    if running.isolation == Isolation::Shared {
+    if running.isolation == Isolation::Refused {
         let text = "no PID namespace is allowed here: process numbers differ from run to run, and recordings of \
                     programs that store them will too";
         translator.note(Severity::Note, text.to_owned());

@@ -25,8 +25,10 @@ const USUAL_LIMIT: u64 = 1024;
 pub enum Isolation {
     /// In its own PID namespace: process numbers are the same in every run.
     Namespace,
-    /// The system allows no namespace.
+    /// Beside all others, as wanted.
     Shared,
+    /// Beside all others, because the system allows no namespace.
+    Refused,
 }
 
 /// A target that was started, and its keeper.
@@ -84,7 +86,11 @@ impl Launch<'_> {
         // SAFETY: the mask is the one that `block_signals` found.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const plan.signal_mask, ptr::null_mut()) };
         let keeper = started?;
-        let isolation = if plan.isolated { Isolation::Namespace } else { Isolation::Shared };
+        let isolation = match (self.namespaces, plan.isolated) {
+            (_, true) => Isolation::Namespace,
+            (true, false) => Isolation::Refused,
+            (false, false) => Isolation::Shared,
+        };
         Ok((Running { keeper, report, isolation }, socket))
     }
 }
