@@ -16,8 +16,10 @@
 //! 4. **Files.** If a call changes the length of a pool's file, `Resize` comes before the `FileWrite` or
 //!    `FileZero` of the same call.
 //! 5. **Processes.** A process begins with `ProcessStart`, given by its first thread, which has no `ThreadStart` of
-//!    its own. `exit_group` is a `ProcessExit`; `exit` is a `ThreadEnd`, and for the last thread a `ProcessExit`
-//!    as well. Threads that end because their process does have no `ThreadEnd`.
+//!    its own. `exit_group`, and `exit` of the last thread, is a `ProcessExit`; `exit` of another thread is a
+//!    `ThreadEnd`. Threads that end because their process does have no `ThreadEnd`. Starts, `ThreadEnd`, `Exec` and
+//!    deaths by signal have no instruction and no context.
+//!    A `Return` is told at the return address, with the caller's context; after tail calls the last function returns.
 //! 6. **Determinism.** Time, time-stamp counter and randomness are those of [`wire::virtual_time`], the vDSO is
 //!    hidden, unless the options let the real ones through.
 //! 7. **End.** Every process that the target started has ended, or has been killed, when `record` returns.

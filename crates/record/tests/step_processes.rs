@@ -186,7 +186,6 @@ fn watched_functions() {
         "t0 call 0 [6, 6]",
         "t0 Plain 0x0 06",
         "t0 return 0 18",
-        "t0 return 1 18",
         "t0 Plain 0x1 1c",
     ];
     assert_eq!(lines, expected);

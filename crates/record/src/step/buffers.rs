@@ -101,7 +101,8 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: 
         Some(Rule::Fixed(at, len)) => session.emit_kernel_write(task, call.pc, call.args[at], len),
         Some(Rule::Vector { at, count }) => vector(session, task, call.pc, call.args[at], call.args[count], result),
         Some(Rule::Message(at)) => {
-            // struct msghdr: msg_iov at 16, msg_iovlen at 24.
+            session.emit_kernel_write(task, call.pc, call.args[at], 56)?;
+            // struct msghdr, 56 bytes: msg_iov at 16, msg_iovlen at 24.
             let list = ptrace::read_u64(task.tid, call.args[at] + 16)?;
             let count = ptrace::read_u64(task.tid, call.args[at] + 24)?;
             vector(session, task, call.pc, list, count, result)

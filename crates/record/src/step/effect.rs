@@ -24,6 +24,8 @@ pub enum Special {
     Call,
     Syscall,
     PushFlags,
+    /// `int3`.
+    Trap,
     /// A string instruction with a repeat prefix: each single step is one iteration.
     Repeat,
     TimeStamp {
@@ -140,6 +142,7 @@ fn special(bytes: &[u8], instruction: &Instruction, registers: &Registers, memor
         Opcode::SFENCE => Special::Fence(FenceKind::Sfence),
         Opcode::MFENCE => Special::Fence(FenceKind::Mfence),
         Opcode::CALLF | Opcode::JMPF | Opcode::RETF => Special::Unsupported("is a far transfer"),
+        Opcode::INT if bytes.first() == Some(&0xcc) => Special::Trap,
         Opcode::INT | Opcode::SYSENTER => Special::Unsupported("is a 32-bit system call or a software interrupt"),
         _ => Special::None,
     }
@@ -333,7 +336,7 @@ fn runs(address: u64, element: u64, count: u64, enabled: impl Fn(u64) -> bool) -
 
 /// `maskmovq`, `maskmovdqu`: bytes of the first register go to `[rdi]` where the second one's top bits say so.
 fn byte_masked(instruction: &Instruction, registers: &Registers, extended: &ExtendedState) -> Vec<Span> {
-    let mask = (0..instruction.operand_count()).filter_map(|i| vector_register(instruction.operand(i))).last();
+    let mask = (0..instruction.operand_count()).filter_map(|i| vector_register(instruction.operand(i))).next_back();
     let Some(mask) = mask else { return Vec::new() };
     let short = instruction.prefixes.address_size();
     let offset = if short { registers.rdi & 0xffff_ffff } else { registers.rdi };

@@ -55,12 +55,12 @@ fn random_code(random: &mut Random) -> Vec<u8> {
     }
     match random.below(8) {
         0 => code.extend([0xc5, random.next() as u8]),
-        1 => code.extend([0xc4, random.next() as u8 & 0xe0 | 1 + random.below(3) as u8, random.next() as u8]),
+        1 => code.extend([0xc4, random.next() as u8 & 0xe0 | (1 + random.below(3) as u8), random.next() as u8]),
         2 | 3 => {
             let third = random.next() as u8 | 4;
             code.extend([
                 0x62,
-                random.next() as u8 & 0xf0 | 1 + random.below(3) as u8,
+                random.next() as u8 & 0xf0 | (1 + random.below(3) as u8),
                 third,
                 random.next() as u8 & !0x10,
             ]);

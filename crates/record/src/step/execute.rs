@@ -36,7 +36,6 @@ pub fn execute(session: &mut Session, task: &mut Task) -> Result<Stepped, StepEr
     let before = ptrace::registers(task.tid)?;
     session.steps += 1;
     returned(session, task, &before)?;
-    task.shadow.prune(before.rsp);
     let pc = before.rip;
     let bytes = code_at(task.tid, pc);
     let predicted = effect::predict(&bytes, &before, || extended_state(task.tid))?;
@@ -53,9 +52,19 @@ pub fn execute(session: &mut Session, task: &mut Task) -> Result<Stepped, StepEr
         task.last_pc = pc;
         return Ok(Stepped::Done);
     }
+    let effect_special = effect.special;
     let noted = Noted::new(session, task, effect)?;
     ptrace::single_step(task.tid, 0)?;
     let stop = wait_for_step(task.tid)?;
+    // The usual case: a trap, and the instruction was not one that traps by itself.
+    if stop == Stop::Signal(libc::SIGTRAP) && effect_special != Special::Trap {
+        let after = ptrace::registers(task.tid)?;
+        if is_executed(&before, &after) {
+            noted.record(session, task, &instruction, &before, &after)?;
+            task.last_pc = pc;
+            return Ok(Stepped::Done);
+        }
+    }
     let Some((step_trap, after)) = stop_registers(task.tid, stop)? else { return Ok(Stepped::Stopped(stop)) };
     if is_executed(&before, &after) {
         noted.record(session, task, &instruction, &before, &after)?;
@@ -273,17 +282,12 @@ fn entered(session: &mut Session, task: &mut Task, r: &Registers) -> Result<(), 
     Ok(())
 }
 
-/// The last instruction may have been the return of a watched function.
+/// Drops the calls that the last instruction left; the return of a watched function is told at the return address.
 fn returned(session: &mut Session, task: &mut Task, now: &Registers) -> Result<(), StepError> {
-    let Some(frame) = task.shadow.left_frame(now.rsp) else { return Ok(()) };
-    if frame.return_to != now.rip || frame.watches.is_empty() {
-        return Ok(());
-    }
-    let pc = task.last_pc;
-    for watch in frame.watches.clone().into_iter().rev() {
-        session.emit(task, pc, EventKind::Return { watch, value: now.rax })?;
-    }
-    Ok(())
+    let left = task.shadow.left_frame(now.rsp).filter(|frame| frame.return_to == now.rip);
+    let watch = left.and_then(|frame| frame.watch);
+    task.shadow.prune(now.rsp);
+    watch.map_or(Ok(()), |watch| session.emit(task, now.rip, EventKind::Return { watch, value: now.rax }))
 }
 
 /// Steps a string instruction to its end (each trap is one iteration) and records it as a whole.
@@ -317,17 +321,17 @@ fn execute_repeated(
         spans = effect::effect(&[], instruction, &before, || extended_state(task.tid))?;
     };
     task.last_pc = pc;
-    for (len, span) in reads.iter().filter_map(|run| run.span).map(|span| (span.len, span)) {
-        let _ = len;
-        if session.options.loads {
-            record_long_load(session, task, pc, span)?;
-        }
+    for span in reads.iter().filter_map(|run| run.span) {
+        record_long_load(session, task, pc, span)?;
     }
     run.record(session, task, instruction, pc)?;
     Ok(stepped)
 }
 
 fn record_long_load(session: &mut Session, task: &mut Task, pc: u64, span: Span) -> Result<(), StepError> {
+    if !session.options.loads {
+        return Ok(());
+    }
     for piece in session.pieces(task, span.address, span.len).into_iter().flat_map(space::cut) {
         let len = u32::try_from(piece.len).expect("cut at 4 KiB");
         session.emit(task, pc, EventKind::Load { place: piece.place, len })?;

@@ -1,7 +1,5 @@
 //! System calls as the recorder sees them: noted at the `syscall` instruction, settled when it is done.
 
-use trace::event::{EventKind, ExitStatus};
-
 use super::error::StepError;
 use super::ptrace::{self, Registers};
 use super::session::{Session, Task};
@@ -46,11 +44,6 @@ pub fn before(session: &mut Session, task: &mut Task, registers: &Registers) -> 
         exec_path: String::new(),
     };
     match call.number {
-        libc::SYS_exit_group => {
-            let status = ExitStatus::Code((call.args[0] & 0xff) as i32);
-            session.emit(task, call.pc, EventKind::ProcessExit { status })?;
-        }
-        libc::SYS_exit => session.emit(task, call.pc, EventKind::ThreadEnd)?,
         libc::SYS_execve => call.exec_path = text(task, call.args[0]),
         libc::SYS_execveat => {
             call.exec_path = text(task, call.args[1]);

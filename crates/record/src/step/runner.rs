@@ -144,22 +144,31 @@ impl<'a> Runner<'a> {
         if let Some(answer) = virtual_calls::answer(self.session, task, &registers) {
             return answer.give(self.session, task, &registers, 2);
         }
-        let call = kernel::before(self.session, task, &registers)?;
-        let process = &mut self.processes[task.process.0 as usize];
-        match call.number {
-            libc::SYS_exit_group => {
-                process.ending = true;
-                process.exit_told = true;
-            }
-            libc::SYS_exit => process.speaker = task.thread,
-            _ => {}
-        }
-        let ends = matches!(call.number, libc::SYS_exit | libc::SYS_exit_group);
-        task.state = if ends { State::Dying } else { State::InCall(Box::new(call)) };
         let tid = task.tid;
+        match registers.rax.cast_signed() {
+            libc::SYS_exit | libc::SYS_exit_group => self.exiting(at, &registers)?,
+            _ => task.state = State::InCall(Box::new(kernel::before(self.session, task, &registers)?)),
+        }
         ptrace::single_step(tid, 0)?;
         self.settle(tid)?;
         self.settle_woken(tid)
+    }
+
+    /// A thread is about to end itself or its process.
+    fn exiting(&mut self, at: usize, registers: &ptrace::Registers) -> Result<(), StepError> {
+        let number = self.tasks[at].process;
+        let is_last = !self.tasks.iter().enumerate().any(|(i, other)| i != at && is_alive(other, number));
+        let task = &mut self.tasks[at];
+        task.state = State::Dying;
+        if is_last || registers.rax.cast_signed() == libc::SYS_exit_group {
+            let process = &mut self.processes[number.0 as usize];
+            process.ending = true;
+            process.exit_told = true;
+            let status = ExitStatus::Code((registers.rdi & 0xff) as i32);
+            self.session.emit(task, registers.rip, EventKind::ProcessExit { status })
+        } else {
+            self.session.emit_without_place(task.thread, EventKind::ThreadEnd)
+        }
     }
 
     /// Waits until a thread in a system call stops or sleeps in the kernel.
@@ -321,12 +330,16 @@ impl<'a> Runner<'a> {
         let task = &mut self.tasks[at];
         task.tid = tid;
         let State::InCall(call) = std::mem::replace(&mut task.state, State::Ready) else { return Ok(()) };
-        self.session.emit(task, call.pc, EventKind::Exec { path: &call.exec_path })?;
+        self.session.emit_without_place(task.thread, EventKind::Exec { path: &call.exec_path })?;
         task.space = Rc::new(RefCell::new(Space::default()));
         task.shadow = ShadowStack::default();
         task.must_fence = false;
         image::prepare(tid, &self.session.options)
     }
+}
+
+fn is_alive(task: &Task, process: ProcessId) -> bool {
+    task.process == process && !matches!(task.state, State::Dying)
 }
 
 fn finish_call(

@@ -17,8 +17,8 @@ pub struct Frame {
     pub return_to: u64,
     /// The path up to and including this call, once an event has asked for it.
     pub context: Option<ContextId>,
-    /// Watched functions that were entered in this frame (several with tail calls).
-    pub watches: Vec<WatchId>,
+    /// The watched function that returns from this frame; after tail calls the last one.
+    pub watch: Option<WatchId>,
 }
 
 /// The part of the stack that a handler runs on.
@@ -71,7 +71,7 @@ impl ShadowStack {
 
     /// A call has stored its return address at `slot`.
     pub fn call(&mut self, slot: u64, return_to: u64) {
-        self.top().frames.push(Frame { slot, return_to, context: None, watches: Vec::new() });
+        self.top().frames.push(Frame { slot, return_to, context: None, watch: None });
     }
 
     /// A signal handler begins.
@@ -82,7 +82,7 @@ impl ShadowStack {
     /// Marks the innermost call as one of a watched function, if its return address is where `rsp` points.
     pub fn mark_watched(&mut self, rsp: u64, watch: WatchId) {
         if let Some(frame) = self.top().frames.last_mut().filter(|frame| frame.slot == rsp) {
-            frame.watches.push(watch);
+            frame.watch = Some(watch);
         }
     }
 
