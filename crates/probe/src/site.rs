@@ -38,6 +38,9 @@ pub mod flag {
     pub const HAS_OLD: u32 = 16;
     /// Value of a non-temporal store: was captured in `Thread::old` before the store.
     pub const CAPTURED: u32 = 32;
+    /// Another site comes before it in the same block, with no call or return in between: the path is that one's, if it
+    /// was recorded this time (else `Thread::last_path` says `NO_PATH`).
+    pub const SAME_PATH: u32 = 64;
 }
 
 static mut COUNT: u32 = 1;

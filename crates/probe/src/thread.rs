@@ -77,6 +77,8 @@ pub struct Thread {
     pub site: u64,
     /// Second and third word of a record's first: kind and aux come from the site, the thread number from here (<< 16).
     pub header_thread: u64,
+    /// Path of the last record of the block under way; `NO_PATH`: not known (see `site::flag::SAME_PATH`).
+    pub last_path: u64,
     /// 1: this thread issued a flush or a non-temporal PM store since its last fence (contract rule 5).
     pub pending: u64,
     /// 1 while this thread holds the order lock.
@@ -115,6 +117,9 @@ pub struct Thread {
     /// `clear_child_tid` of the program, kept by the kernel itself; here for clone bookkeeping.
     pub next: *mut Thread,
 }
+
+/// No call path is known for the block under way.
+pub const NO_PATH: u64 = u32::MAX as u64;
 
 pub const ENGINE_STACK: u64 = 256 << 10;
 

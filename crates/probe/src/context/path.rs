@@ -184,21 +184,21 @@ pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
 
 /// The path of this frame, if the cache has it and every word it depends on is unchanged.
 fn cached(thread: &mut Thread, frame: &Frame) -> Option<Outer> {
-    let entry = thread.paths.entry(frame.cfa, frame.return_to);
-    if entry.cfa != frame.cfa || entry.needs_rbp != 0 && entry.rbp != frame.caller_rbp {
-        return None;
-    }
-    let words = &entry.words[..entry.count as usize];
-    let holds = words.iter().all(|&(address, value)| read(address) == Some(value));
-    holds.then(|| Outer { id: entry.id, words: words.to_vec(), needs_rbp: entry.needs_rbp != 0 })
+    thread.paths.candidates(frame.cfa, frame.return_to).find_map(|entry| {
+        if entry.needs_rbp != 0 && entry.rbp != frame.caller_rbp {
+            return None;
+        }
+        let words = &entry.words[..entry.count as usize];
+        let holds = words.iter().all(|&(address, value)| read(address) == Some(value));
+        holds.then(|| Outer { id: entry.id, words: words.to_vec(), needs_rbp: entry.needs_rbp != 0 })
+    })
 }
 
 fn remember(thread: &mut Thread, frame: &Frame, path: &Outer) {
     if path.words.len() > WORDS {
         return;
     }
-    let entry = thread.paths.entry(frame.cfa, frame.return_to);
-    entry.cfa = frame.cfa;
+    let entry = thread.paths.replace(frame.cfa, frame.return_to);
     entry.rbp = frame.caller_rbp;
     entry.needs_rbp = path.needs_rbp as u32;
     entry.id = path.id;

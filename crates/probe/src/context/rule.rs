@@ -52,10 +52,9 @@ fn parse(pc: u64) -> Option<Rule> {
     if module.eh_frame_hdr == 0 {
         return None;
     }
-    // SAFETY: the module is mapped; the header and the frame data lie between its start and end (checked by the parser's
-    // bounds, which are the end of the module).
+    // SAFETY: the module is mapped, with the segment that holds its unwind data.
     let header_bytes = unsafe {
-        core::slice::from_raw_parts(module.eh_frame_hdr as *const u8, (module.end - module.eh_frame_hdr) as usize)
+        core::slice::from_raw_parts(module.eh_frame_hdr as *const u8, (module.frames_end - module.eh_frame_hdr) as usize)
     };
     let bases = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr);
     let header = EhFrameHdr::new(header_bytes, NativeEndian).parse(&bases, 8).ok()?;
@@ -63,11 +62,11 @@ fn parse(pc: u64) -> Option<Rule> {
         gimli::Pointer::Direct(address) => address,
         gimli::Pointer::Indirect(_) => return None,
     };
-    if frame_at < module.start || frame_at >= module.end {
+    if frame_at < module.frames_start || frame_at >= module.frames_end {
         return None;
     }
     // SAFETY: as above.
-    let frame_bytes = unsafe { core::slice::from_raw_parts(frame_at as *const u8, (module.end - frame_at) as usize) };
+    let frame_bytes = unsafe { core::slice::from_raw_parts(frame_at as *const u8, (module.frames_end - frame_at) as usize) };
     let frame = EhFrame::new(frame_bytes, NativeEndian);
     let bases = bases.set_eh_frame(frame_at);
     let mut context = UnwindContext::new();

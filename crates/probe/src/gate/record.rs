@@ -12,7 +12,7 @@ use core::mem::offset_of;
 
 use wire::control::{Control, RING_BYTES};
 
-use crate::context::cache::{Entry, INDEX_SHIFT, PathCache, SPREAD};
+use crate::context::cache::{Entry, PathCache, SET_SHIFT, SPREAD, WAYS};
 use crate::layout;
 use crate::site::{Site, flag};
 use crate::thread::Thread;
@@ -24,7 +24,7 @@ global_asm!(
     "pop rax", "add al, 0x7f", "sahf", "pop rax", "ret",
 
     ".globl gate_record", "gate_record:",
-    "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9",
+    "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9", "push r10", "push r11",
     "mov esi, gs:[{site}]",
     "shl rsi, 5",
     "add rsi, {sites}",
@@ -33,6 +33,8 @@ global_asm!(
     "201:",
     // --- call path -> edx
     "mov r8d, [rsi+{s_flags}]",
+    "test r8d, {same_path}", "jnz 15f",
+    "16:",
     "test r8d, {no_rule}", "jnz 30f",
     "mov rdi, gs:[{app_rsp}]",
     "test r8d, {cfa_rbp}", "cmovnz rdi, rbp",
@@ -40,24 +42,28 @@ global_asm!(
     "add rdi, rax",
     ".globl gate_record_probe_start", "gate_record_probe_start:",
     "mov rcx, [rdi-8]",
-    "mov rax, {spread}", "xor rcx, rdi", "imul rax, rcx", "shr rax, {index_shift}",
-    "imul eax, eax, {entry_bytes}",
+    "mov rax, {spread}", "xor rcx, rdi", "imul rax, rcx", "shr rax, {set_shift}",
+    "mov r10d, {ways}",
+    "shl eax, {set_tag_shift}",
+    "mov rdx, gs:[{tags}]",
+    "14:",
+    "cmp [rdx+rax], rdi", "jne 29f",
+    "imul r11d, eax, {entry_per_tag}",
     "mov rdx, gs:[{paths}]",
-    "add rdx, rax",
-    "cmp [rdx+{e_cfa}], rdi", "jne 30f",
+    "add rdx, r11",
     "mov ecx, [rdx+{e_count}]",
     "cmp dword ptr [rdx+{e_needs_rbp}], 0", "jne 20f",
     "2:",
     // words: (address, value) pairs, ecx of them; the first is the return address.
-    "lea rax, [rdx+{e_words}]",
     "shl ecx, 4",
-    "add rcx, rax",
+    "add rcx, rdx",
     "3:",
-    "mov rdi, [rax]", "mov r9, [rax+8]", "cmp [rdi], r9", "jne 30f",
-    "add rax, 16",
-    "cmp rax, rcx", "jb 3b",
-    ".globl gate_record_probe_end", "gate_record_probe_end:",
+    "mov r11, [rcx+{e_words}-16]", "mov r9, [rcx+{e_words}-8]", "cmp [r11], r9", "jne 28f",
+    "sub rcx, 16",
+    "cmp rcx, rdx", "ja 3b",
     "mov edx, [rdx+{e_id}]",
+    "17:",
+    "mov gs:[{last_path}], rdx",
     // --- room in the ring
     "4:",
     "mov ecx, [rsi+{s_size}]",
@@ -92,13 +98,17 @@ global_asm!(
     "12:",
     "cmp qword ptr gs:[{holds_order}], 0", "jne 95f",
     "13:",
-    "pop r9", "pop r8", "pop rdi", "pop rsi", "pop rdx", "pop rcx", "pop rax", "ret",
+    "pop r11", "pop r10", "pop r9", "pop r8", "pop rdi", "pop rsi", "pop rdx", "pop rcx", "pop rax", "ret",
 
     // The path depends on the caller's rbp: compare it as well.
     "20:",
-    "movsxd rax, dword ptr [rsi+{s_rbp}]", "test eax, eax", "jz 21f",
-    "mov rax, [rdi+rax]", "cmp [rdx+{e_rbp}], rax", "je 2b", "jmp 30f",
+    "movsxd r11, dword ptr [rsi+{s_rbp}]", "test r11d, r11d", "jz 21f",
+    "mov r11, [rdi+r11]", "cmp [rdx+{e_rbp}], r11", "je 2b", "jmp 28f",
     "21:", "cmp [rdx+{e_rbp}], rbp", "je 2b",
+    // Not this entry: the next of its set.
+    "28:", "mov rdx, gs:[{tags}]",
+    "29:", "add eax, 8", "dec r10d", "jnz 14b", "jmp 30f",
+    ".globl gate_record_probe_end", "gate_record_probe_end:",
     // Unwind in Rust.
     ".globl gate_record_slow", "gate_record_slow:",
     "30:",
@@ -111,7 +121,9 @@ global_asm!(
     "mov rdi, gs:[0]", "mov rdx, [rbp]", "call engine_path",
     "call 99f",
     "pop rbp", "pop rsi", "pop r11", "pop r10", "pop r9", "pop r8",
-    "mov edx, eax", "jmp 4b",
+    "mov edx, eax", "jmp 17b",
+    // The same path as the record before, if that was made.
+    "15:", "mov rdx, gs:[{last_path}]", "cmp edx, -1", "jne 4b", "jmp 16b",
     // The ring is full.
     "40:",
     "push rcx", "push rdx", "push rdi", "push r8", "push r9", "push r10", "push r11", "push rsi", "push rbp", "mov rbp, rsp",
@@ -216,9 +228,13 @@ global_asm!(
     captured = const flag::CAPTURED,
     pending_bits = const flag::SETS_PENDING | flag::CLEARS_PENDING,
     spread = const SPREAD as i64,
-    index_shift = const INDEX_SHIFT,
-    entry_bytes = const size_of::<Entry>(),
-    e_cfa = const offset_of!(Entry, cfa),
+    set_shift = const SET_SHIFT,
+    set_tag_shift = const (WAYS * 8).ilog2(),
+    entry_per_tag = const size_of::<Entry>() / 8,
+    tags = const offset_of!(Thread, paths) + offset_of!(PathCache, tags),
+    last_path = const offset_of!(Thread, last_path),
+    same_path = const flag::SAME_PATH,
+    ways = const WAYS,
     e_count = const offset_of!(Entry, count),
     e_needs_rbp = const offset_of!(Entry, needs_rbp),
     e_rbp = const offset_of!(Entry, rbp),

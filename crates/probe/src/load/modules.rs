@@ -19,6 +19,9 @@ pub struct Module {
     pub end: u64,
     /// Address of `.eh_frame_hdr`; 0: there is none.
     pub eh_frame_hdr: u64,
+    /// The segment that `.eh_frame_hdr` and `.eh_frame` lie in.
+    pub frames_start: u64,
+    pub frames_end: u64,
 }
 
 static LOCK: SpinLock = SpinLock::new();
@@ -39,14 +42,19 @@ pub fn find(pc: u64) -> Option<Module> {
 
 /// Code of the file behind `fd` was mapped: remembers it and tells the host.
 pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
-    let mut module = Module { base: start.wrapping_sub(offset), start, end: start + len, eh_frame_hdr: 0 };
+    let mut module = Module { base: start.wrapping_sub(offset), start, end: start + len, eh_frame_hdr: 0, frames_start: 0, frames_end: 0 };
     if let Ok(elf) = elf::read(fd) {
         let covers = |h: &&elf::ProgramHeader| h.offset & !(elf::PAGE - 1) <= offset && offset < h.offset + h.file_size;
         let code = elf.loads().filter(|h| h.flags & PF_X != 0).find(covers).or_else(|| elf.loads().find(covers));
         if let Some(h) = code {
             module.base = start.wrapping_sub(h.vaddr.wrapping_add(offset).wrapping_sub(h.offset));
             let table = elf.find(PT_GNU_EH_FRAME).map_or(0, |h| h.vaddr);
-            module.eh_frame_hdr = if table == 0 { 0 } else { module.base.wrapping_add(table) };
+            let inside = |h: &&elf::ProgramHeader| h.vaddr <= table && table < h.vaddr + h.file_size;
+            if let Some(h) = elf.loads().find(inside).filter(|_| table != 0) {
+                module.eh_frame_hdr = module.base.wrapping_add(table);
+                module.frames_start = module.base.wrapping_add(h.vaddr);
+                module.frames_end = module.frames_start + h.file_size;
+            }
         }
     }
     {

@@ -31,6 +31,8 @@ pub struct Builder<'a> {
     /// rip-relative disp32 fields that refer to an 8-byte constant behind the block.
     literals: Vec<(u64, u64)>,
     tails: Vec<Tail>,
+    /// A site was emitted before, with no call in between (see `site::flag::SAME_PATH`).
+    pub path_known: bool,
     /// Pages of the program that the block's code is on.
     pages: Vec<u64>,
 }
@@ -138,6 +140,7 @@ impl<'a> Builder<'a> {
             exits: Vec::with_capacity(8),
             literals: Vec::new(),
             tails: Vec::new(),
+            path_known: false,
             pages: Vec::with_capacity(2),
         }
     }

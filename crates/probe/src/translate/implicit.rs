@@ -64,6 +64,7 @@ pub fn after(b: &mut Builder<'_>, i: Instruction<'_>) {
 
 /// A call from a block (`gate_call`).
 pub fn call(thread: &mut Thread) {
+    thread.last_path = crate::thread::NO_PATH;
     let argument = thread.arg as u32;
     let value = argument & 0x0fff_ffff;
     match argument >> 28 {

@@ -18,7 +18,7 @@ use crate::layout;
 use crate::map::U64Map;
 use crate::pm;
 use crate::site::{self, flag};
-use crate::thread::Thread;
+use crate::thread::{NO_PATH, Thread};
 
 /// "No register is spilled."
 pub const NO_REG: Reg = 0xff;
@@ -209,7 +209,8 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
         // Only looked like a store (a load through the same register): run it as it is.
         _ => return b.copy(i),
     };
-    let site = site::add(b.thread, i.pc, &i.bytes[..i.scan.len as usize], kind_aux, size, flags);
+    let same = order::same_path(b);
+    let site = site::add(b.thread, i.pc, &i.bytes[..i.scan.len as usize], kind_aux, size, flags | same);
     explicit(b, i, &decoded, site, size, flags & flag::HAS_OLD != 0);
 }
 
@@ -288,6 +289,7 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
         // Ordinary memory.
         let here = b.emit.at;
         b.emit.patch(outside, here);
+        b.emit.save_imm(offset_of!(Thread, last_path), NO_PATH as u32);
         b.emit.load(reg, slot_t0());
         if flags_in {
             restore_flags(b);

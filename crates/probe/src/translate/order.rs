@@ -23,6 +23,11 @@ pub fn record(b: &mut Builder<'_>, site: u32, keep_flags: bool) {
     b.emit.load(RSP, offset_of!(Thread, app_rsp));
 }
 
+/// Flag for a site emitted now: its path may be that of the site before. From here on, a path is known.
+pub fn same_path(b: &mut Builder<'_>) -> u32 {
+    if core::mem::replace(&mut b.path_known, true) { site::flag::SAME_PATH } else { 0 }
+}
+
 /// Recorded first, then executed: a store of another thread in between then counts as not flushed, which is the safe
 /// side. (No order is promised to stores that do not synchronise with this thread.)
 pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
@@ -33,7 +38,8 @@ pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
         _ => flush::CLDEMOTE,
     };
     let bytes = &i.bytes[..i.scan.len as usize];
-    let site = site::add(b.thread, i.pc, bytes, (kind::FLUSH, aux), 0, 0);
+    let same = same_path(b);
+    let site = site::add(b.thread, i.pc, bytes, (kind::FLUSH, aux), 0, same);
     let decoded = learned::decode(i);
     let keep = live::flags_before(i.next());
     let reg = learned::free_register(&decoded);
@@ -51,7 +57,8 @@ pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
 pub fn emit_fence(b: &mut Builder<'_>, i: Instruction<'_>) {
     let aux = if i.scan.class == Class::Sfence { fence::SFENCE } else { fence::MFENCE };
     let bytes = &i.bytes[..i.scan.len as usize];
-    let site = site::add(b.thread, i.pc, bytes, (kind::FENCE, aux), 0, 0);
+    let same = same_path(b);
+    let site = site::add(b.thread, i.pc, bytes, (kind::FENCE, aux), 0, same);
     b.copy(i);
     b.mark(Flavour::Busy, i.pc, 0);
     record(b, site, live::flags_before(i.next()));
