@@ -40,6 +40,17 @@ pub(super) struct Report {
     pub ended: AtomicU32,
 }
 
+/// Which processes the target's share a process group with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Group {
+    /// Those of the host: the terminal's keys reach host and target.
+    Hosts,
+    /// The keeper only: a target that signals its group must not hit the host.
+    Keepers,
+    /// As before, and there is no terminal: a session as well, so that `getsid` is the same in every run.
+    KeepersSession,
+}
+
 /// Everything that the keeper and the target's process need, prepared by the host.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -58,7 +69,7 @@ pub(super) struct Plan {
     /// Text for `/proc/self/uid_map` and `gid_map`; empty as root, where no user namespace is needed.
     pub uid_map: Vec<u8>,
     pub gid_map: Vec<u8>,
-    pub own_group: bool,
+    pub group: Group,
     /// End the other processes when the first one ends.
     pub until_first: bool,
     pub report: *const Report,
@@ -74,6 +85,15 @@ impl Plan {
 /// What the keeper does; never returns.
 pub(super) fn run(plan: &Plan) -> ! {
     let report = plan.report();
+    // The keeper leads the group, not the target: a program can only call setsid if it does not lead one.
+    // SAFETY: plain system calls.
+    unsafe {
+        match plan.group {
+            Group::Hosts => 0,
+            Group::Keepers => libc::setpgid(0, 0),
+            Group::KeepersSession => libc::setsid(),
+        };
+    }
     if plan.isolated {
         // The kernel ends a namespace with its first process.
         prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
@@ -103,9 +123,6 @@ fn become_target(plan: &Plan) -> ! {
     prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
     // SAFETY: only system calls on data that the plan owns; the vectors end in null pointers.
     unsafe {
-        if plan.own_group {
-            libc::setpgid(0, 0);
-        }
         libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.placing_limit);
         for (from, to) in plan.descriptors {
             if libc::dup3(from, to, 0) < 0 {

@@ -13,7 +13,7 @@ use wire::control::{CONTROL_FD_BELOW, SOCKET_FD_BELOW};
 
 use super::embedded::ProbeImage;
 use super::error::{LaunchError, os};
-use super::keeper::{self, Plan, Report};
+use super::keeper::{self, Group, Plan, Report};
 use super::shared::{Shared, futex_wait};
 
 /// Where the probe's three descriptors go if the limit leaves the choice. Every fork copies the table of descriptors
@@ -78,7 +78,7 @@ impl Launch<'_> {
             isolated: self.namespaces,
             uid_map: Vec::new(),
             gid_map: Vec::new(),
-            own_group: !in_foreground(),
+            group: group(),
             until_first: self.until_first,
             report: report.0.as_ptr(),
         };
@@ -209,18 +209,17 @@ fn block_signals() -> libc::sigset_t {
     }
 }
 
-/// Whether the terminal's keys reach this process; the target then stays in the same process group. Elsewhere it
-/// gets its own: a target that signals its group must not hit the host.
-fn in_foreground() -> bool {
+/// In the terminal's foreground target and host stay together.
+fn group() -> Group {
     // SAFETY: plain system calls; the descriptor is closed again.
     unsafe {
         let terminal = libc::open(c"/dev/tty".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOCTTY);
         if terminal < 0 {
-            return false;
+            return Group::KeepersSession;
         }
         let foreground = libc::tcgetpgrp(terminal) == libc::getpgrp();
         libc::close(terminal);
-        foreground
+        if foreground { Group::Hosts } else { Group::Keepers }
     }
 }
 
