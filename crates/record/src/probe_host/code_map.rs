@@ -175,3 +175,51 @@ impl CodeMap {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A function whose place in memory and in its file are both known.
+    #[unsafe(no_mangle)]
+    extern "C" fn fencepost_watched_by_a_test() {}
+
+    /// The executable mappings of this very program, as `MODULE` records would tell them: (start, length, offset).
+    fn own_code(path: &str) -> Vec<(u64, u64, u64)> {
+        let maps = std::fs::read_to_string("/proc/self/maps").expect("mounted");
+        let own = maps.lines().filter(|line| line.ends_with(path) && line.contains(" r-xp "));
+        own.map(|line| {
+            let mut words = line.split_whitespace();
+            let (start, end) = words.next().and_then(|range| range.split_once('-')).expect("a range");
+            let number = |text: &str| u64::from_str_radix(text, 16).expect("hexadecimal");
+            let offset = number(words.nth(1).expect("an offset"));
+            (number(start), number(end) - number(start), offset)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn addresses_are_found_in_the_file_and_functions_in_memory() {
+        let directory = tempfile::tempdir().expect("temporary directory");
+        let mut writer = TraceWriter::create(&directory.path().join("t"), trace::Meta::default()).expect("writable");
+        let path = std::env::current_exe().expect("known").display().to_string();
+        let mut cache = ElfCache::new(vec!["no_such_function".into(), "fencepost_watched_by_a_test".into()]);
+        let mut code = CodeMap::default();
+        let mappings = own_code(&path);
+        assert!(!mappings.is_empty());
+        let watched: Vec<_> =
+            mappings.into_iter().flat_map(|mapping| code.map(&mut writer, &mut cache, mapping, &path)).collect();
+        let address = fencepost_watched_by_a_test as *const () as u64;
+        assert_eq!(watched, [WatchedAddress { watch: 1, address }]);
+
+        let facts = cache.get(&path).expect("an ELF file");
+        let found = code.locate(&mut writer, address + 1);
+        assert_eq!(found.addr, facts.watched[0].1 + 1);
+
+        // What was mapped over it is no longer found there.
+        code.map(&mut writer, &mut cache, (address & !0xfff, 0x1000, 0), "");
+        let covered = code.locate(&mut writer, address);
+        assert_ne!(covered.module, found.module);
+        assert_eq!(covered.addr, address);
+    }
+}

@@ -18,8 +18,7 @@
 #include <unistd.h>
 
 enum { CONTROL = 1 << 20, RING = 1 << 20 };
-enum { STORE = 1, FLUSH = 3, FENCE = 4, MAP = 6, THREAD_START = 14, PROCESS_START = 16, PROCESS_EXIT = 17, CALL = 20,
-       SITE = 32, CONTEXT = 33, MODULE = 34, POOL = 35, MESSAGE = 36, PLEASE = 37 };
+enum { STORE = 1, FLUSH = 3, MAP = 6, PROCESS_START = 16, PROCESS_EXIT = 17, SITE = 32, POOL = 35, MESSAGE = 36, PLEASE = 37 };
 
 // The head of `wire::control::Control`, up to where this program looks.
 struct control {
@@ -177,23 +176,6 @@ int main(int argc, char **argv) {
         }
         wait(NULL);
         for (;;) pause();
-    }
-    if (!strcmp(scene, "pid")) {
-        printf("%d %d\n", getpid(), getppid());
-        fflush(stdout);
-        leave(0);
-    }
-    if (!strcmp(scene, "watch")) {
-        char payload[16 + 4096] = {0};
-        uint64_t numbers[2] = {0x1000000, 0};
-        memcpy(payload, numbers, 16);
-        memcpy(payload + 16, path, strlen(path));
-        // The text of the file named, shown from its start.
-        emit(MODULE, 0, 0, 0, 0, 0x555000000000, payload, 16 + strlen(path));
-        please();
-        uint64_t arguments[6] = {1, 2, 3, 4, 5, 6};
-        emit(CALL, 0, 0, 0, 0, 0, arguments, sizeof arguments);
-        leave(0);
     }
     return 95;
 }
