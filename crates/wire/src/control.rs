@@ -64,7 +64,8 @@ pub struct ExecSlot {
     /// Thread number of the thread that goes on.
     pub thread: u32,
     pub path_len: u32,
-    /// Absolute or relative path of the executable or script, as given to exec, then its bytes.
+    /// Path of the executable or script as given to exec; then, if the file must be opened by another one, a zero
+    /// byte and that path.
     pub path: [u8; EXEC_BYTES - 16],
 }
 

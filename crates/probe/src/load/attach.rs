@@ -57,7 +57,10 @@ pub struct Request {
     pub first: bool,
     pub process: u32,
     pub thread: u32,
+    /// The program's path as it was given to exec.
     pub path: Vec<u8>,
+    /// The path to open, if that is another one.
+    pub file: Vec<u8>,
 }
 
 const FREE: u32 = u32::MAX;
@@ -71,8 +74,10 @@ pub fn take_request() -> Request {
         for slot in &control.exec_slots {
             if slot.pid.load(Ordering::Acquire) == wanted {
                 let len = (slot.path_len as usize).min(EXEC_BYTES - 16);
-                let path = slot.path[..len].to_vec();
-                let request = Request { first: wanted == 0, process: slot.process, thread: slot.thread, path };
+                let mut paths = slot.path[..len].splitn(2, |b| *b == 0);
+                let path = paths.next().unwrap_or_default().to_vec();
+                let file = paths.next().map_or_else(|| path.clone(), <[u8]>::to_vec);
+                let request = Request { first: wanted == 0, process: slot.process, thread: slot.thread, path, file };
                 slot.pid.store(FREE, Ordering::Release);
                 return request;
             }

@@ -62,8 +62,11 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     let hidden = unmap_vdso();
 
     let mut texts = alloc::vec![request.path.clone()];
+    if request.file != request.path {
+        texts.push(request.file.clone());
+    }
     let mut argv: Vec<Argument> = initial.argv.iter().map(|a| Argument::Old(*a)).collect();
-    let (fd, elf) = match open_program(&request.path, &mut texts, &mut argv) {
+    let (fd, elf) = match open_program(&request.file, &mut texts, &mut argv) {
         Ok(program) => program,
         Err(why) => refuse!(thread, "cannot run {}: it {why}", Text(&request.path)),
     };
@@ -133,8 +136,8 @@ fn unmap_vdso() -> u64 {
 /// Opens the program, through the interpreters of scripts; rewrites the arguments as the kernel does for these.
 fn open_program(path: &[u8], texts: &mut Vec<Vec<u8>>, argv: &mut Vec<Argument>) -> Result<(i32, Elf), String> {
     let mut path = path.to_vec();
-    // `texts[0]` is the path itself.
-    let mut path_text = 0;
+    // The last text so far is the path itself.
+    let mut path_text = texts.len() - 1;
     for _ in 0..=script::MAX_DEPTH {
         let fd = open(&path)?;
         let Some(script) = script::read(fd)? else {

@@ -4,6 +4,9 @@ use alloc::vec::Vec;
 
 use crate::pm;
 use crate::signal::careful;
+use crate::sys::PROT_WRITE;
+use crate::thread::Thread;
+use crate::translate::code;
 
 /// Longest path the kernel takes, with its end.
 pub const PATH_MAX: u64 = 4096;
@@ -42,9 +45,30 @@ pub fn read<T: Copy>(address: u64) -> Option<T> {
 /// records it (`syscall::event::kernel_write`).
 pub fn copy_out(address: u64, bytes: &[u8]) -> bool {
     // SAFETY: the target asked for it.
-    unsafe { careful::copy(pm::alias_of(address), bytes.as_ptr() as u64, bytes.len()) }
+    let copy = || unsafe { careful::copy(pm::alias_of(address), bytes.as_ptr() as u64, bytes.len()) };
+    copy() || (open_code_pages(&[address]) && copy())
 }
 
 pub fn write<T: Copy>(address: u64, value: &T) -> bool {
-    careful::write(pm::alias_of(address), value)
+    // SAFETY: plain data as bytes.
+    copy_out(address, unsafe { core::slice::from_raw_parts((&raw const *value).cast(), size_of::<T>()) })
+}
+
+/// Pages whose code is translated are write-protected by the engine, against the kernel too. Lifts that behind the pointers
+/// of a call that failed for it; false if there was nothing to lift.
+pub fn open_code_pages(pointers: &[u64]) -> bool {
+    const PAGE: u64 = 4096;
+    const MOST: u64 = 256 * PAGE;
+    let mut lifted = false;
+    for pointer in pointers {
+        let mut page = pointer & !(PAGE - 1);
+        while page - (pointer & !(PAGE - 1)) < MOST
+            && code::protection(page).is_some_and(|prot| prot & PROT_WRITE != 0)
+        {
+            // SAFETY: the engine's thread structure is installed before the target's first system call.
+            lifted |= code::write_fault(unsafe { Thread::current() }, page);
+            page += PAGE;
+        }
+    }
+    lifted
 }

@@ -12,7 +12,7 @@ use super::{Range, pieces};
 use crate::layout;
 use crate::refuse;
 use crate::ring;
-use crate::sys::{self, MAP_FIXED_NOREPLACE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{self, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
 use crate::syscall::event;
 use crate::thread::Thread;
 
@@ -72,8 +72,11 @@ pub fn is_writable_fd(fd: i32) -> bool {
 /// The program's mapping is there: makes the alias and tells the host.
 pub fn added(thread: &mut Thread, range: Range, flags: u64, fd: i32) {
     let alias = layout::alias(range.start);
-    let flags = (flags & KEPT_FLAGS) | MAP_FIXED_NOREPLACE;
-    let got = sys!(nr::MMAP, alias, range.len, alias_prot(range.prot), flags, fd, range.offset);
+    // `MAP_SHARED_VALIDATE` knows no `MAP_FIXED_NOREPLACE`: the place is taken first.
+    let free = sys::map_anonymous(alias, range.len, 0);
+    let flags = (flags & KEPT_FLAGS) | MAP_FIXED;
+    let got =
+        if free < 0 { free } else { sys!(nr::MMAP, alias, range.len, alias_prot(range.prot), flags, fd, range.offset) };
     if got != alias as i64 {
         refuse_alias(thread, range.start, alias, got);
     }

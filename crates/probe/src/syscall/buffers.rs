@@ -33,6 +33,8 @@ enum Rule {
     Vector { at: usize, count: usize },
     /// As many bytes as it returns, over the vector inside a `msghdr`.
     Message(usize),
+    /// As `Message`, for a list of `mmsghdr`; it returns how many.
+    Messages { at: usize, count: usize },
     /// A vector that is only read.
     ReadVector { at: usize, count: usize },
     /// Nothing: pointers are only read.
@@ -46,6 +48,7 @@ fn rule(number: u64) -> Option<Rule> {
         nr::GETCWD | nr::GETRANDOM => Rule::Returned(0),
         nr::READV | nr::PREADV | nr::PREADV2 => Rule::Vector { at: 1, count: 2 },
         nr::RECVMSG => Rule::Message(1),
+        nr::RECVMMSG => Rule::Messages { at: 1, count: 2 },
         nr::STAT | nr::LSTAT | nr::FSTAT => Rule::Fixed(1, 144),
         nr::NEWFSTATAT => Rule::Fixed(2, 144),
         nr::CLOCK_GETTIME => Rule::Fixed(1, 16),
@@ -83,6 +86,7 @@ pub fn pass(thread: &mut Thread, call: Call) -> i64 {
         Some(Rule::Vector { at, count }) => vector(thread, call, at, count, true),
         Some(Rule::ReadVector { at, count }) => vector(thread, call, at, count, false),
         Some(Rule::Message(at)) => message(thread, call, at),
+        Some(Rule::Messages { at, count }) => messages(thread, call, at, count),
     }
 }
 
@@ -210,6 +214,49 @@ fn message(thread: &mut Thread, mut call: Call, at: usize) -> i64 {
         event::kernel_write(thread, address, size_of::<Message>() as u64);
     }
     written(thread, &vectors, result);
+    result
+}
+
+/// A `struct mmsghdr`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct Received {
+    message: Message,
+    len: u32,
+    pad: u32,
+}
+
+fn messages(thread: &mut Thread, mut call: Call, at: usize, count: usize) -> i64 {
+    let address = call.args[at];
+    let each = size_of::<Received>() as u64;
+    let asked: Option<Vec<Received>> = (0..call.args[count].min(MAX_VECTOR)).map(|i| user::read(address + i * each)).collect();
+    let Some(asked) = asked else { return -sys::EFAULT };
+    let mut vectors = Vec::new();
+    for one in &asked {
+        match read_vectors(one.message.vectors, one.message.count.min(MAX_VECTOR)) {
+            Some(list) => vectors.push(list),
+            None => return -sys::EFAULT,
+        }
+    }
+    let real: Vec<Vec<Vector>> = vectors.iter().map(|list| redirected(list)).collect();
+    let mut list = asked.clone();
+    for (one, real) in list.iter_mut().zip(&real) {
+        one.message.vectors = real.as_ptr() as u64;
+        one.message.count = real.len() as u64;
+        one.message.name = pm::alias_of(one.message.name);
+        one.message.control = pm::alias_of(one.message.control);
+    }
+    call.args[at] = list.as_ptr() as u64;
+    call.args[count] = list.len() as u64;
+    let result = call.pass(thread);
+    for i in 0..result.max(0) as usize {
+        let Received { message: Message { name_len, control_len, flags, .. }, len, pad } = list[i];
+        let message = Message { name_len, control_len, flags, ..asked[i].message };
+        let place = address + i as u64 * each;
+        user::write(place, &Received { message, len, pad });
+        event::kernel_write(thread, place, each);
+        written(thread, &vectors[i], len as i64);
+    }
     result
 }
 

@@ -1,8 +1,9 @@
 //! Which family answers which system call.
 
 use super::{buffers, descriptors, exit, files, memory, operations, proc, random, refused, time};
+use crate::load::user;
 use crate::signal;
-use crate::sys::nr;
+use crate::sys::{self, nr};
 use crate::task;
 use crate::thread::Thread;
 
@@ -16,7 +17,11 @@ pub struct Call {
 impl Call {
     /// Lets the kernel do it. May be interrupted by a signal and then not return here: nothing may be held.
     pub fn pass(&self, thread: &mut Thread) -> i64 {
-        signal::blocking_syscall(thread, self.nr, self.args)
+        let result = signal::blocking_syscall(thread, self.nr, self.args);
+        if result == -sys::EFAULT && user::open_code_pages(&self.args) {
+            return signal::blocking_syscall(thread, self.nr, self.args);
+        }
+        result
     }
 
     /// Descriptors are 32-bit numbers.

@@ -121,11 +121,20 @@ pub fn mremap(thread: &mut Thread, call: Call) -> i64 {
     if old % PAGE == 0 && new_len != 0 && pm::is_pm(old) {
         return mapping::remap(thread, old, old_len, new_len, flags, new);
     }
-    crate::translate::code::unmapped(old, old_len);
+    let code = crate::translate::code::protection(old);
+    if code.is_some() {
+        crate::translate::code::unmapped(old, old_len);
+    }
     let result = sys!(nr::MREMAP, old, call.args[1], call.args[2], flags, new);
     if result >= 0 && flags & MREMAP_FIXED != 0 {
         mapping::taken_away(thread, new, new_len);
         modules::unmapped(new, new_len);
+    }
+    if let Some(prot) = code {
+        let (start, len) = if result >= 0 { (result as u64, new_len) } else { (old, old_len) };
+        // Pages of translated code may have lost their write permission.
+        sys!(nr::MPROTECT, start, len, prot);
+        crate::translate::code::mapped(start, len, prot);
     }
     result
 }
@@ -154,12 +163,23 @@ pub fn brk(call: Call) -> i64 {
 }
 
 pub fn madvise(thread: &mut Thread, call: Call) -> i64 {
+    const MADV_DONTNEED: u64 = 4;
+    const MADV_FREE: u64 = 8;
     const MADV_REMOVE: u64 = 9;
     const MADV_DONTFORK: u64 = 10;
     const MADV_DOFORK: u64 = 11;
     let [start, len, advice, ..] = call.args;
     let result = sys!(nr::MADVISE, start, len, advice);
-    if result != 0 || !pm::any() {
+    if result != 0 {
+        return result;
+    }
+    if matches!(advice, MADV_DONTNEED | MADV_FREE | MADV_REMOVE)
+        && let Some(prot) = crate::translate::code::protection(start)
+    {
+        crate::translate::code::unmapped(start, pages(len));
+        crate::translate::code::mapped(start, pages(len), prot);
+    }
+    if !pm::any() {
         return result;
     }
     for piece in pm::pieces(start, pages(len)) {

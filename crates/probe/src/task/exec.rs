@@ -13,6 +13,7 @@ use crate::load::{attach, user};
 use crate::ring;
 use crate::signal;
 use crate::sys::{EFAULT, ENOENT, nr, sys};
+use crate::syscall::proc;
 use crate::thread::Thread;
 
 const AT_FDCWD: i32 = -100;
@@ -29,7 +30,7 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
         nr::EXECVE => (AT_FDCWD, r.rdi, r.rsi, r.rdx, 0),
         _ => (r.rdi as i32, r.rsi, r.rdx, r.r10, r.r8),
     };
-    let slot = match path_to_open(dir, path, flags).and_then(|path| prepare(thread, &path)) {
+    let slot = match path_to_open(dir, path, flags).and_then(|(shown, path)| prepare(thread, &shown, &path)) {
         Ok(slot) => slot,
         Err(error) => return error,
     };
@@ -42,13 +43,16 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
     result
 }
 
-/// The path under which the new image can open the file itself.
-fn path_to_open(dir: i32, path: u64, flags: u64) -> Result<Vec<u8>, i64> {
+/// The path as the program gave it, and the one under which the new image can open the file itself.
+fn path_to_open(dir: i32, path: u64, flags: u64) -> Result<(Vec<u8>, Vec<u8>), i64> {
     let path = user::c_string(path).ok_or(-EFAULT)?;
     if path.is_empty() && (flags & AT_EMPTY_PATH == 0 || dir == AT_FDCWD) {
         return Err(-ENOENT);
     }
-    let path = if dir == AT_FDCWD || path.starts_with(b"/") {
+    let shown = if path.is_empty() { crate::pm::path_of(dir) } else { path.clone() };
+    let path = if let Some(own) = crate::syscall::proc::executable_behind(&path) {
+        own
+    } else if dir == AT_FDCWD || path.starts_with(b"/") {
         path
     } else {
         let base = descriptor_path(dir);
@@ -57,7 +61,7 @@ fn path_to_open(dir: i32, path: u64, flags: u64) -> Result<Vec<u8>, i64> {
     if flags & AT_SYMLINK_NOFOLLOW != 0 && check::is_link(&path) {
         return Err(-ELOOP);
     }
-    Ok(path)
+    Ok((shown, path))
 }
 
 /// A path for an open file that still works when descriptors marked close-on-exec are gone.
@@ -83,12 +87,13 @@ fn descriptor_path(fd: i32) -> Vec<u8> {
 }
 
 /// Checks the program and leaves the request in a slot; its index.
-fn prepare(thread: &mut Thread, path: &[u8]) -> Result<usize, i64> {
+fn prepare(thread: &mut Thread, shown: &[u8], path: &[u8]) -> Result<usize, i64> {
     let Checked { privileged } = check::program(path)?;
     if privileged {
         let text = format!("{} is set-user-ID or set-group-ID; it runs without these privileges here", String::from_utf8_lossy(path));
         ring::message(thread, 1, &text);
     }
+    let path = if shown == path { path.to_vec() } else { [shown, b"\0", path].concat() };
     if path.len() > EXEC_BYTES - 16 {
         return Err(-ENAMETOOLONG);
     }

@@ -71,6 +71,12 @@ pub fn protected(start: u64, len: u64, prot: u64) {
     }
 }
 
+/// The protection of executable memory, as the program set it; `None`: not executable.
+pub fn protection(address: u64) -> Option<u64> {
+    let _guard = super::lock().lock();
+    regions().iter().find(|r| (r.start..r.end).contains(&address)).map(|r| r.prot)
+}
+
 fn round(len: u64) -> u64 {
     (len + PAGE - 1) & !(PAGE - 1)
 }
