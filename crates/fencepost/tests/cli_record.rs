@@ -166,3 +166,15 @@ fn when_fencepost_is_killed_the_target_ends_and_no_trace_passes_for_whole() {
     assert!(!sandbox.path("fencepost.fptrace").exists());
     assert_ne!(sandbox.run(&["trace", "verify", "fencepost.fptrace.partial"]).code, Some(0));
 }
+
+#[test]
+fn follow_first_kills_what_outlives_the_program() {
+    let sandbox = Sandbox::new();
+    let pool = pool_program().to_str().expect("text");
+    // The shell ends when the other process is up and holds its lock.
+    let script = format!("mkfifo up; {pool} wait pool > up & read line < up; exit 6");
+    let ran = sandbox.run(&["record", "--follow", "first", "--", "/bin/sh", "-c", &script]);
+    ran.expect(0, &["exited with 6"]);
+    wait_for_end_of_target(&sandbox.path("pool"));
+    assert_eq!(sandbox.run(&["trace", "verify", "fencepost.fptrace"]).code, Some(0));
+}
