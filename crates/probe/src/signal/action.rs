@@ -3,8 +3,8 @@
 use core::cell::UnsafeCell;
 
 use super::abi::{
-    KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER, SA_SIGINFO,
-    SIG_DFL, SIG_IGN, SIGKILL, SIGNALS, SIGSTOP,
+    KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
+    SA_SIGINFO, SIG_DFL, SIG_IGN, SIGKILL, SIGNALS, SIGSTOP,
 };
 use super::set::SignalSet;
 use super::{careful, catch};

@@ -5,11 +5,14 @@ use core::arch::global_asm;
 
 global_asm!(
     // rdi, rsi, rdx as memcpy. rax = bytes not copied.
-    ".globl signal_copy", "signal_copy:",
+    ".globl signal_copy",
+    "signal_copy:",
     "mov rcx, rdx",
-    ".globl signal_copy_access", "signal_copy_access:",
+    ".globl signal_copy_access",
+    "signal_copy_access:",
     "rep movsb",
-    ".globl signal_copy_failed", "signal_copy_failed:",
+    ".globl signal_copy_failed",
+    "signal_copy_failed:",
     "mov rax, rcx",
     "ret",
 );

@@ -79,6 +79,12 @@ extern "C" fn caught(signal: i32, info: *const Info, context: *mut Context) {
             return mask::hold(thread, info);
         }
     }
-    let kept = Kept { info: *info, err: context.machine.err, trapno: context.machine.trapno, cr2: context.machine.cr2, fault: false };
+    let kept = Kept {
+        info: *info,
+        err: context.machine.err,
+        trapno: context.machine.trapno,
+        cr2: context.machine.cr2,
+        fault: false,
+    };
     step::deliver_when_possible(thread, context, kept);
 }

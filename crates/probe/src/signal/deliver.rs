@@ -1,8 +1,8 @@
 //! Entering the program's handler: the kernel's `setup_rt_frame`, on the program's state.
 
 use super::abi::{
-    Context, DIRECTION_FLAG, Info, Machine, RESUME_FLAG, SA_NODEFER, SA_RESETHAND, SI_KERNEL, SIG_DFL, SIG_IGN, SIGSEGV,
-    TRAP_FLAG,
+    Context, DIRECTION_FLAG, Info, Machine, RESUME_FLAG, SA_NODEFER, SA_RESETHAND, SI_KERNEL, SIG_DFL, SIG_IGN,
+    SIGSEGV, TRAP_FLAG,
 };
 use super::set::SignalSet;
 use super::state::Kept;

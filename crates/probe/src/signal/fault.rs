@@ -40,7 +40,8 @@ fn in_engine(thread: &mut Thread, info: &Info, context: &mut Context) {
         };
     }
     if info.signo == SIGSEGV || info.signo == SIGBUS {
-        let probing = record::gate_record_probe_start as *const () as u64..record::gate_record_probe_end as *const () as u64;
+        let probing =
+            record::gate_record_probe_start as *const () as u64..record::gate_record_probe_end as *const () as u64;
         let slow = probing.contains(&rip).then_some(record::gate_record_slow as *const () as u64);
         if let Some(elsewhere) = careful::recovery(rip).or_else(|| peek::recovery(rip)).or(slow) {
             context.machine.rip = elsewhere;
@@ -104,6 +105,10 @@ fn programs_own(thread: &mut Thread, info: &Info, context: &mut Context, place: 
     if memory && pm::is_pm(layout::alias(info.address)) {
         info.address = layout::alias(info.address);
         cr2 = info.address;
+    }
+    // For the others the address is that of the instruction.
+    if !memory && info.address == context.machine.rip {
+        info.address = state.pc;
     }
     let (err, trapno) = (context.machine.err, context.machine.trapno);
     deliver::deliver(thread, context, state, &Kept { info, err, trapno, cr2, fault: true });

@@ -49,7 +49,11 @@ pub fn put_xmm(fpstate: u64, xmm: &[u128; 16]) {
     let extended = fp_bytes(fpstate) > fp::LEGACY_BYTES;
     // SAFETY: the kernel's frame on the engine's signal stack; the offsets lie inside it.
     unsafe {
-        core::ptr::copy_nonoverlapping(xmm.as_ptr().cast::<u8>(), (fpstate + fp::XMM) as *mut u8, size_of::<[u128; 16]>());
+        core::ptr::copy_nonoverlapping(
+            xmm.as_ptr().cast::<u8>(),
+            (fpstate + fp::XMM) as *mut u8,
+            size_of::<[u128; 16]>(),
+        );
         if extended {
             *((fpstate + fp::XSTATE_BV) as *mut u64) |= fp::SSE;
         }
@@ -58,7 +62,11 @@ pub fn put_xmm(fpstate: u64, xmm: &[u128; 16]) {
 
 /// Writes the frame. `None`: there is no room or it cannot be written.
 pub fn build(
-    thread: &mut Thread, context: &Context, state: &ProgramState, kept: &Kept, action: &KernelAction,
+    thread: &mut Thread,
+    context: &Context,
+    state: &ProgramState,
+    kept: &Kept,
+    action: &KernelAction,
 ) -> Option<Placed> {
     if action.flags & SA_RESTORER == 0 {
         return None;
@@ -77,7 +85,10 @@ pub fn build(
         return None;
     }
     if crate::pm::is_pm(at) || crate::pm::is_pm(sp - 1) {
-        crate::refuse!(thread, "a signal handler would run on a stack in persistent memory ({at:#x}), which is not supported");
+        crate::refuse!(
+            thread,
+            "a signal handler would run on a stack in persistent memory ({at:#x}), which is not supported"
+        );
     }
 
     let mut image = Frame { restorer: action.restorer, context: *context, info: kept.info };

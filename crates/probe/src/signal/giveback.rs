@@ -31,5 +31,7 @@ pub fn syscall(thread: &mut Thread) {
     let rsp = &raw const frame.context as u64;
     // SAFETY: the kernel reads a complete frame and goes on at `gate_reenter` with the program's registers; this frame
     // of Rust is dropped and owns nothing.
-    unsafe { asm!("mov rsp, {rsp}", "syscall", "ud2", rsp = in(reg) rsp, in("rax") nr::RT_SIGRETURN, options(noreturn)) }
+    unsafe {
+        asm!("mov rsp, {rsp}", "syscall", "ud2", rsp = in(reg) rsp, in("rax") nr::RT_SIGRETURN, options(noreturn))
+    }
 }

@@ -37,6 +37,6 @@ mod table;
 pub use blocking::{begin_again, blocking_syscall};
 pub use catch::{give_back_stack, init};
 pub use leave::before_entering;
-pub use mask::{block_all, prepare_exec, undo_exec, unblock};
+pub use mask::{block_all, prepare_exec, unblock, undo_exec};
 pub use raise::no_code;
 pub use table::syscall;

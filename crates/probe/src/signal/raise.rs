@@ -1,8 +1,8 @@
 //! Faults that the engine raises for the program: its own code cannot, because it never runs where it lies.
 
 use super::abi::{Info, SIGSEGV, TRAP_PAGE_FAULT};
-use super::{careful, mask};
 use super::state::Kept;
+use super::{careful, mask};
 use crate::thread::Thread;
 
 /// The program's instruction at `thread.pc` raised a fault. It is delivered when the engine is left; the state in the

@@ -10,8 +10,7 @@ impl SignalSet {
     pub const EMPTY: SignalSet = SignalSet(0);
     pub const ALL: SignalSet = SignalSet(!0);
     /// Raised by instructions; the engine lives from them, so the kernel must never have them blocked.
-    pub const FAULTS: SignalSet =
-        SignalSet(bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV));
+    pub const FAULTS: SignalSet = SignalSet(bit(SIGILL) | bit(SIGTRAP) | bit(SIGBUS) | bit(SIGFPE) | bit(SIGSEGV));
     const UNBLOCKABLE: u64 = bit(SIGKILL) | bit(SIGSTOP);
 
     pub const fn has(self, signal: i32) -> bool {

@@ -52,8 +52,7 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
     child.xmm = thread.xmm;
     child.signals.mask = thread.signals.mask;
     let actions = thread.signals.actions();
-    child.signals.actions =
-        Some(if request.has(CLONE_SIGHAND) { actions.clone() } else { Arc::new(actions.copy()) });
+    child.signals.actions = Some(if request.has(CLONE_SIGHAND) { actions.clone() } else { Arc::new(actions.copy()) });
     if request.has(CLONE_VFORK) {
         child.signals.alternate = thread.signals.alternate;
     }
@@ -155,11 +154,10 @@ fn announce_thread(order: &mut Order<'_>, number: u32, process: u32) {
     });
 }
 
-/// `aux` 1: the process shares its parent's memory (and so its tables of sites and contexts) until it execs.
+/// A process has no separate record for its first thread. `aux` 1: the process shares its parent's memory (and so its tables of sites and contexts) until it execs.
 pub fn announce_process(order: &mut Order<'_>, number: u32, process: u32, parent: u32, pid: u32, aux: u8) {
     as_thread(order, number, |order| {
         let parts = [&process.to_le_bytes()[..], &parent.to_le_bytes(), &pid.to_le_bytes()];
         order.put(Header { kind: kind::PROCESS_START, aux, ..Header::default() }, &parts);
     });
-    announce_thread(order, number, process);
 }

@@ -90,7 +90,10 @@ fn descriptor_path(fd: i32) -> Vec<u8> {
 fn prepare(thread: &mut Thread, shown: &[u8], path: &[u8]) -> Result<usize, i64> {
     let Checked { privileged } = check::program(path)?;
     if privileged {
-        let text = format!("{} is set-user-ID or set-group-ID; it runs without these privileges here", String::from_utf8_lossy(path));
+        let text = format!(
+            "{} is set-user-ID or set-group-ID; it runs without these privileges here",
+            String::from_utf8_lossy(path)
+        );
         ring::message(thread, 1, &text);
     }
     let path = if shown == path { path.to_vec() } else { [shown, b"\0", path].concat() };
