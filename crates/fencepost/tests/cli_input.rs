@@ -86,3 +86,13 @@ fn help_is_there_for_every_command() {
     assert!(sandbox.run(&["--help"]).out.contains("Exit codes:"));
     assert!(sandbox.run(&["record", "--help"]).out.contains("Examples:"));
 }
+
+#[test]
+fn colours_only_where_they_are_wanted() {
+    let sandbox = Sandbox::new();
+    let line = ["trace", "stat", "nowhere"];
+    assert!(!sandbox.run(&line).err.contains('\x1b'));
+    assert!(sandbox.run(&["--color", "always", "trace", "stat", "nowhere"]).err.contains('\x1b'));
+    let from_environment = sandbox.command(&line).env("FENCEPOST_COLOR", "always").output().expect("fencepost starts");
+    assert!(from_environment.stderr.contains(&0x1b));
+}

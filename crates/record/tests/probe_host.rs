@@ -20,11 +20,15 @@ use trace::{Meta, TraceReader, TraceWriter};
 fn fake_probe() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fake-probe-{}", std::process::id()));
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let out = directory.join("fake-probe");
+        let fresh = directory.join(format!("fake-probe-{}", std::process::id()));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fake_probe/probe.c");
         let version = format!("-DWIRE_VERSION={}", wire::control::WIRE_VERSION);
-        let status = Command::new("cc").args(["-O1", "-static", &version, "-o"]).arg(&out).arg(source).status();
+        let status = Command::new("cc").args(["-O1", "-static", &version, "-o"]).arg(&fresh).arg(source).status();
         assert!(status.expect("cc is installed").success());
+        // Renamed when whole: other test processes may be using or building it.
+        fs::rename(&fresh, &out).expect("the same directory");
         out
     })
 }

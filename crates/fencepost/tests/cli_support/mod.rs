@@ -1,5 +1,6 @@
 //! A temporary directory and the `fencepost` command in it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::OnceLock;
@@ -62,10 +63,13 @@ pub fn pool_program() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR"));
-        let out = directory.join(format!("pool-program-{}", std::process::id()));
+        let out = directory.join("pool-program");
+        let fresh = directory.join(format!("pool-program-{}", std::process::id()));
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/pool.c");
-        let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&out).arg(source).status();
+        let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&fresh).arg(source).status();
         assert!(status.expect("cc is installed").success());
+        // Renamed when whole: other test processes may be using or building it.
+        fs::rename(&fresh, &out).expect("the same directory");
         out
     })
 }

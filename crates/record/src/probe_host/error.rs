@@ -7,9 +7,7 @@ use trace::WriteError;
 /// The target could not be started under the probe.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    #[error(
-        "this build has no probe (FENCEPOST_NO_PROBE=1 was set, or crates/probe did not compile); rebuild or use --backend step"
-    )]
+    #[error("this build has no probe (FENCEPOST_NO_PROBE=1 was set); rebuild it or use --backend step")]
     NoProbe,
     #[error("cannot {action}: {source}")]
     System { action: &'static str, source: io::Error },
