@@ -80,6 +80,9 @@ impl Tracker {
 
     /// The dirty lines of a range, ascending.
     pub fn lines_in(&self, place: Place, len: u64) -> Vec<LineView<'_>> {
+        if len == 0 {
+            return Vec::new();
+        }
         let end = place.offset.0.saturating_add(len).div_ceil(LINE_BYTES as u64);
         let slots = self.domain.dirty_in(place.pool, place.offset.line()..LineNo(end));
         slots.into_iter().map(|slot| LineView::new(self.domain.line(slot), self.detail())).collect()

@@ -3,7 +3,7 @@
 
 use persistency::domain::{Detail, Route};
 use persistency::effect::{Effect, FenceEffect, FlushEffect, FlushVerdict};
-use persistency::line::{ByteMask, LineId};
+use persistency::line::{ByteMask, GranuleMask, LineId};
 use persistency::model::{Fences, ModelKind};
 use persistency::point::{Content, PointError, Tearing};
 use persistency::states::Base;
@@ -286,6 +286,12 @@ fn a_state_that_cannot_be_is_refused() {
     let refused = point.lines()[0].overlay(too_many, &mut bytes);
     assert_eq!(refused, Err(PointError::Impossible { line: line(0), pending: 1, content: too_many }));
     assert_eq!(bytes, [0; 64]);
+    // A tear is some granules of the next store, not all, and none of another's.
+    for (torn, possible) in [(0b01, true), (0b10, true), (0b11, false), (0b100, false), (0b101, false)] {
+        let content = Content { kept: 0, torn: GranuleMask(torn) };
+        assert_eq!(point.lines()[0].check(content).is_ok(), possible, "{torn:#b}");
+    }
+    assert!(point.lines()[0].check(Content { kept: 1, torn: GranuleMask(1) }).is_err());
     let state = point.states(Base::Everything).next().unwrap();
     assert_eq!(state.content(&point.lines()[0]), Content::whole(1));
     run.clwb(A, 0);
@@ -332,7 +338,26 @@ fn the_dirty_lines_of_a_range_are_those_it_touches() {
         |offset, len| run.tracker.lines_in(place(offset), len).iter().map(|l| l.id().line.0).collect::<Vec<_>>();
     assert_eq!(found(64, 65), [1, 2]);
     assert_eq!(found(65, 1), [1]);
-    assert_eq!(found(64, 0), [] as [u64; 0]);
+    assert_eq!(found(65, 0), [] as [u64; 0]);
     assert_eq!(found(0, u64::MAX), [0, 1, 2, 100]);
     assert_eq!(run.tracker.lines_in(Place { pool: PoolId(0), offset: PoolOffset(0) }, u64::MAX).len(), 0);
+}
+
+#[test]
+fn a_fence_completes_however_many_lines_were_flushed() {
+    let mut run = Run::adr();
+    let count = 1000;
+    for number in 0..count {
+        run.store(A, number * 64, &[1; 8]);
+        run.clwb(A, number * 64);
+        // Others settle every third line meanwhile.
+        if number % 3 == 0 {
+            run.flush(B, FlushKind::Clflush, number * 64);
+        }
+    }
+    let settled_by_others = count.div_ceil(3);
+    assert_eq!(run.tracker.asked_by(A).len() as u64, count - settled_by_others);
+    let effect = run.fence(A);
+    assert_eq!((effect.flushes, effect.stores), (count, count - settled_by_others));
+    assert_eq!(run.tracker.dirty_line_count(), 0);
 }
