@@ -8,6 +8,7 @@
 pub mod glob;
 pub mod mapping;
 pub mod pools;
+pub mod shared;
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};

@@ -5,7 +5,9 @@ use alloc::string::String;
 
 use super::elf::{ET_EXEC, Elf, PAGE, PF_R, PF_W, PF_X, ProgramHeader};
 use super::{modules, space};
-use crate::sys::{MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{
+    MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys,
+};
 use crate::thread::Thread;
 
 /// Where the kernel loads position-independent programs: two thirds of the address space (`ELF_ET_DYN_BASE`).

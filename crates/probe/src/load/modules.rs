@@ -42,7 +42,14 @@ pub fn find(pc: u64) -> Option<Module> {
 
 /// Code of the file behind `fd` was mapped: remembers it and tells the host.
 pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
-    let mut module = Module { base: start.wrapping_sub(offset), start, end: start + len, eh_frame_hdr: 0, frames_start: 0, frames_end: 0 };
+    let mut module = Module {
+        base: start.wrapping_sub(offset),
+        start,
+        end: start + len,
+        eh_frame_hdr: 0,
+        frames_start: 0,
+        frames_end: 0,
+    };
     if let Ok(elf) = elf::read(fd) {
         let covers = |h: &&elf::ProgramHeader| h.offset & !(elf::PAGE - 1) <= offset && offset < h.offset + h.file_size;
         let code = elf.loads().filter(|h| h.flags & PF_X != 0).find(covers).or_else(|| elf.loads().find(covers));

@@ -62,8 +62,7 @@ pub fn open_code_pages(pointers: &[u64]) -> bool {
     let mut lifted = false;
     for pointer in pointers {
         let mut page = pointer & !(PAGE - 1);
-        while page - (pointer & !(PAGE - 1)) < MOST
-            && code::protection(page).is_some_and(|prot| prot & PROT_WRITE != 0)
+        while page - (pointer & !(PAGE - 1)) < MOST && code::protection(page).is_some_and(|prot| prot & PROT_WRITE != 0)
         {
             // SAFETY: the engine's thread structure is installed before the target's first system call.
             lifted |= code::write_fault(unsafe { Thread::current() }, page);

@@ -2,12 +2,11 @@
 //!
 //! Every function here runs with the lock of `syscall::memory` held.
 
-use alloc::vec::Vec;
-
 use wire::control::option;
 use wire::record::{Header, kind};
 
 use super::pools::{self, Stat};
+use super::shared::{self, FileKey, Mapping};
 use super::{Range, pieces};
 use crate::layout;
 use crate::refuse;
@@ -30,43 +29,6 @@ pub fn seen(prot: u64) -> u64 {
 /// Protection of the alias: a store that the program may not make faults there as well.
 fn alias_prot(prot: u64) -> u64 {
     (prot | PROT_READ) & (PROT_READ | PROT_WRITE)
-}
-
-/// A shared mapping that is no pool's but may become one when it is made writable (recorder's duty 2).
-#[derive(Clone, Debug)]
-struct Candidate {
-    start: u64,
-    len: u64,
-    offset: u64,
-    prot: u64,
-    device: u64,
-    inode: u64,
-    path: Vec<u8>,
-}
-
-static mut CANDIDATES: Vec<Candidate> = Vec::new();
-
-fn candidates() -> &'static mut Vec<Candidate> {
-    // SAFETY: the lock of `syscall::memory` is held.
-    unsafe { &mut *core::ptr::addr_of_mut!(CANDIDATES) }
-}
-
-/// Remembers a shared mapping that cannot be written yet.
-pub fn remember(fd: i32, start: u64, len: u64, offset: u64, prot: u64) {
-    if ring::control().options & option::PM_DEFAULT == 0 || !is_writable_fd(fd) {
-        return;
-    }
-    let Some(stat) = Stat::of(fd).filter(|s| s.is_regular()) else { return };
-    let (device, inode) = (stat.device, stat.inode);
-    candidates().push(Candidate { start, len, offset, prot, device, inode, path: pools::path_of(fd) });
-}
-
-/// May the file be mapped shared and writable through this descriptor?
-pub fn is_writable_fd(fd: i32) -> bool {
-    const F_GETFL: u64 = 3;
-    const O_ACCMODE: i64 = 3;
-    const O_RDWR: i64 = 2;
-    sys!(nr::FCNTL, fd, F_GETFL) & O_ACCMODE == O_RDWR
 }
 
 /// The program's mapping is there: makes the alias and tells the host.
@@ -107,6 +69,7 @@ fn refuse_alias(thread: &mut Thread, start: u64, alias: u64, got: i64) -> ! {
 }
 
 fn register(thread: &mut Thread, range: Range) {
+    shared::note_code(range.prot);
     if !super::insert(range) {
         refuse!(thread, "more than {} separate mappings of pools at a time", super::MAX_RANGES);
     }
@@ -122,7 +85,7 @@ fn tell(thread: &mut Thread, kind: u8, range: Range) {
 /// `start..start+len` no longer shows any pool: takes the aliases away and tells the host. For replaced memory this comes
 /// after the real call, for `munmap` before it.
 pub fn taken_away(thread: &mut Thread, start: u64, len: u64) {
-    forget_candidates(start, len);
+    shared::unmapped(start, len);
     let gone = pieces(start, len);
     if gone.is_empty() {
         return;
@@ -131,25 +94,6 @@ pub fn taken_away(thread: &mut Thread, start: u64, len: u64) {
     for range in gone {
         sys!(nr::MUNMAP, layout::alias(range.start), range.len);
         tell(thread, kind::UNMAP, range);
-    }
-}
-
-fn forget_candidates(start: u64, len: u64) {
-    let end = start.saturating_add(len);
-    let old = core::mem::take(candidates());
-    for c in old {
-        let c_end = c.start + c.len;
-        if c_end <= start || c.start >= end {
-            candidates().push(c);
-            continue;
-        }
-        if c.start < start {
-            candidates().push(Candidate { len: start - c.start, ..c.clone() });
-        }
-        if c_end > end {
-            let offset = c.offset + (end - c.start);
-            candidates().push(Candidate { start: end, len: c_end - end, offset, ..c });
-        }
     }
 }
 
@@ -179,25 +123,23 @@ pub fn protect(thread: &mut Thread, nr_: u64, start: u64, len: u64, prot: u64, k
         at = range.end();
     }
     super::change(start, len, |range| Some(Range { prot, ..range }));
+    shared::note_code(prot);
     if at < start + len { sys!(nr_, at, start + len - at, prot, key) } else { 0 }
 }
 
 /// Is there anything in the range that a change of protection must know about?
 pub fn concerns(start: u64, len: u64) -> bool {
-    let end = start.saturating_add(len);
-    !pieces(start, len).is_empty() || candidates().iter().any(|c| c.start < end && c.start + c.len > start)
+    !pieces(start, len).is_empty() || shared::candidate_in(start, len).is_some()
 }
 
 /// A read-only shared mapping becomes writable: its file is a pool from now on, with all its mappings.
 fn promote(thread: &mut Thread, start: u64, len: u64) {
     const O_RDWR_CLOEXEC: u64 = 0o2000002;
-    let end = start.saturating_add(len);
-    loop {
-        let Some(found) = candidates().iter().find(|c| c.start < end && c.start + c.len > start).cloned() else { return };
+    while let Some(found) = shared::candidate_in(start, len) {
         let mut path = found.path.clone();
         path.push(0);
         let fd = sys!(nr::OPEN, path.as_ptr(), O_RDWR_CLOEXEC, 0) as i32;
-        let same = Stat::of(fd).is_some_and(|s| s.device == found.device && s.inode == found.inode);
+        let same = Stat::of(fd).is_some_and(|s| FileKey { device: s.device, inode: s.inode } == found.file);
         if fd < 0 || !same {
             refuse!(
                 thread,
@@ -207,14 +149,11 @@ fn promote(thread: &mut Thread, start: u64, len: u64) {
         }
         let pool = pools::mapped(thread, fd, true);
         sys!(nr::CLOSE, fd);
-        let of_file = |c: &Candidate| c.device == found.device && c.inode == found.inode;
-        let (mut now, rest): (Vec<_>, Vec<_>) = core::mem::take(candidates()).into_iter().partition(of_file);
-        *candidates() = rest;
-        now.sort_by_key(|c| c.start);
+        let mappings = shared::take(found.file);
         let Some(pool) = pool else { continue };
-        for c in now {
-            sys!(nr::MPROTECT, c.start, c.len, seen(c.prot));
-            added_by_copy(thread, Range { start: c.start, len: c.len, pool, offset: c.offset, prot: c.prot });
+        for Mapping { start, len, offset, prot, .. } in mappings {
+            sys!(nr::MPROTECT, start, len, seen(prot));
+            added_by_copy(thread, Range { start, len, pool, offset, prot });
         }
     }
 }

@@ -56,8 +56,17 @@ fn rule(number: u64) -> Option<Rule> {
         nr::UNAME => Rule::Fixed(0, 390),
         nr::PIPE | nr::PIPE2 => Rule::Fixed(0, 8),
         nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 => Rule::ReadVector { at: 1, count: 2 },
-        nr::WRITE | nr::PWRITE64 | nr::SENDTO | nr::OPEN | nr::OPENAT | nr::CREAT | nr::FTRUNCATE | nr::FALLOCATE
-        | nr::FSYNC | nr::FDATASYNC | nr::CLOSE => Rule::Nothing,
+        nr::WRITE
+        | nr::PWRITE64
+        | nr::SENDTO
+        | nr::OPEN
+        | nr::OPENAT
+        | nr::CREAT
+        | nr::FTRUNCATE
+        | nr::FALLOCATE
+        | nr::FSYNC
+        | nr::FDATASYNC
+        | nr::CLOSE => Rule::Nothing,
         _ => return None,
     })
 }
@@ -107,7 +116,9 @@ fn stretch(address: u64, len: u64) -> (u64, u64) {
     let mut end = address;
     for piece in &pieces {
         // Ranges in a row have aliases in a row.
-        if piece.start != end || layout::alias(piece.start).wrapping_sub(layout::alias(address)) != piece.start - address {
+        if piece.start != end
+            || layout::alias(piece.start).wrapping_sub(layout::alias(address)) != piece.start - address
+        {
             break;
         }
         end = piece.end();
@@ -229,7 +240,8 @@ struct Received {
 fn messages(thread: &mut Thread, mut call: Call, at: usize, count: usize) -> i64 {
     let address = call.args[at];
     let each = size_of::<Received>() as u64;
-    let asked: Option<Vec<Received>> = (0..call.args[count].min(MAX_VECTOR)).map(|i| user::read(address + i * each)).collect();
+    let asked: Option<Vec<Received>> =
+        (0..call.args[count].min(MAX_VECTOR)).map(|i| user::read(address + i * each)).collect();
     let Some(asked) = asked else { return -sys::EFAULT };
     let mut vectors = Vec::new();
     for one in &asked {

@@ -60,21 +60,45 @@ fn answer(thread: &mut Thread, call: Call) -> i64 {
         nr::SHMAT => memory::shmat(thread, call),
         nr::REMAP_FILE_PAGES => memory::remap_file_pages(thread, call),
 
-        nr::CLOCK_GETTIME | nr::GETTIMEOFDAY | nr::TIME | nr::NANOSLEEP | nr::CLOCK_NANOSLEEP | nr::FUTEX
-        | nr::FUTEX_WAITV | nr::TIMERFD_SETTIME | nr::TIMER_SETTIME | nr::POLL | nr::SELECT | nr::EPOLL_WAIT
-        | nr::ALARM | nr::SETITIMER => time::answer(thread, call),
+        nr::CLOCK_GETTIME
+        | nr::GETTIMEOFDAY
+        | nr::TIME
+        | nr::NANOSLEEP
+        | nr::CLOCK_NANOSLEEP
+        | nr::FUTEX
+        | nr::FUTEX_WAITV
+        | nr::TIMERFD_SETTIME
+        | nr::TIMER_SETTIME
+        | nr::POLL
+        | nr::SELECT
+        | nr::EPOLL_WAIT
+        | nr::ALARM
+        | nr::SETITIMER => time::answer(thread, call),
 
         nr::GETRANDOM => random::getrandom(thread, call),
 
         nr::OPEN | nr::OPENAT | nr::OPENAT2 | nr::CREAT => files::open(thread, call),
         nr::READ if call.args[0] == 0 && operations::wanted() => operations::read(thread, call),
         nr::READ => files::read(thread, call),
-        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::SENDFILE | nr::COPY_FILE_RANGE
+        nr::WRITE
+        | nr::WRITEV
+        | nr::PWRITE64
+        | nr::PWRITEV
+        | nr::PWRITEV2
+        | nr::SENDFILE
+        | nr::COPY_FILE_RANGE
         | nr::SPLICE => files::write(thread, call),
         nr::FTRUNCATE | nr::TRUNCATE | nr::FALLOCATE => files::resize(thread, call),
         nr::FSYNC | nr::FDATASYNC => files::sync(thread, call),
 
-        nr::READLINK | nr::READLINKAT | nr::STAT | nr::LSTAT | nr::NEWFSTATAT | nr::STATX | nr::ACCESS | nr::FACCESSAT
+        nr::READLINK
+        | nr::READLINKAT
+        | nr::STAT
+        | nr::LSTAT
+        | nr::NEWFSTATAT
+        | nr::STATX
+        | nr::ACCESS
+        | nr::FACCESSAT
         | nr::FACCESSAT2 => proc::by_path(thread, call),
         nr::GETDENTS64 | nr::GETDENTS => proc::list(thread, call),
 
@@ -82,10 +106,15 @@ fn answer(thread: &mut Thread, call: Call) -> i64 {
 
         nr::EXIT_GROUP => exit::group(thread, call),
 
-        nr::RSEQ | nr::ARCH_PRCTL | nr::PRCTL | nr::SECCOMP | nr::PTRACE | nr::MODIFY_LDT | nr::IO_URING_SETUP
-        | nr::IO_SUBMIT | nr::PERSONALITY => {
-            refused::answer(thread, call)
-        }
+        nr::RSEQ
+        | nr::ARCH_PRCTL
+        | nr::PRCTL
+        | nr::SECCOMP
+        | nr::PTRACE
+        | nr::MODIFY_LDT
+        | nr::IO_URING_SETUP
+        | nr::IO_SUBMIT
+        | nr::PERSONALITY => refused::answer(thread, call),
         _ => buffers::pass(thread, call),
     }
 }

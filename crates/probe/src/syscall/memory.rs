@@ -5,8 +5,8 @@ use super::event;
 use crate::layout;
 use crate::load::{heap, modules, space};
 use crate::memory::{SpinGuard, SpinLock};
-use crate::pm::mapping::{self, is_writable_fd};
-use crate::pm::{self, Range, pools};
+use crate::pm::shared::is_writable_fd;
+use crate::pm::{self, Range, mapping, pools, shared};
 use crate::refuse;
 use crate::ring;
 use crate::sys::{self, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_WRITE, nr, sys};
@@ -37,8 +37,8 @@ pub fn hold_for_fork(call: Call) -> Option<SpinGuard<'static>> {
 
 /// The short locks of this side, for the moment of the fork itself. Nothing that looks up PM, modules or engine memory
 /// may run while they are held.
-pub fn fork_locks() -> [SpinGuard<'static>; 3] {
-    [pm::lock().lock(), modules::lock().lock(), space::lock().lock()]
+pub fn fork_locks() -> [SpinGuard<'static>; 4] {
+    [shared::lock().lock(), pm::lock().lock(), modules::lock().lock(), space::lock().lock()]
 }
 
 fn pages(len: u64) -> u64 {
@@ -50,14 +50,18 @@ fn keep_off(thread: &mut Thread, what: &str, start: u64, len: u64) {
     let ours = space::overlaps_engine(start, len);
     let alias = pm::any() && !pm::pieces(layout::alias(start), len).is_empty();
     if ours || alias {
-        refuse!(thread, "the program wants to {what} {start:#x}–{:#x}, where the recorder keeps its own data", start + len);
+        refuse!(
+            thread,
+            "the program wants to {what} {start:#x}–{:#x}, where the recorder keeps its own data",
+            start + len
+        );
     }
 }
 
 pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
     let [address, len, prot, flags, fd, offset] = call.args;
     let fd = fd as i32;
-    let shared = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE) && flags & MAP_ANONYMOUS == 0;
+    let of_file = matches!(flags & MAP_TYPE, MAP_SHARED | MAP_SHARED_VALIDATE) && flags & MAP_ANONYMOUS == 0;
     let fixed = flags & MAP_FIXED != 0 && flags & MAP_FIXED_NOREPLACE == 0;
     let _guard = LOCK.lock();
     if fixed {
@@ -65,7 +69,7 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
     }
     let writable = prot & PROT_WRITE != 0;
     // Without permission the kernel shall say so itself.
-    let allowed = shared && (!writable || is_writable_fd(fd));
+    let allowed = of_file && (!writable || is_writable_fd(fd));
     let pool = if allowed { pools::mapped(thread, fd, writable) } else { None };
     if fixed {
         crate::translate::code::unmapped(address, len);
@@ -83,8 +87,8 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
     }
     if let Some(pool) = pool {
         mapping::added(thread, Range { start, len, pool, offset, prot }, flags, fd);
-    } else if shared {
-        mapping::remember(fd, start, len, offset, prot);
+    } else if of_file {
+        shared::mapped(fd, start, len, offset, prot);
     }
     if prot & PROT_EXEC != 0 {
         crate::translate::code::mapped(start, len, prot);
@@ -153,6 +157,10 @@ pub fn mprotect(thread: &mut Thread, call: Call) -> i64 {
     };
     if result == 0 {
         crate::translate::code::protected(start, len, prot);
+        shared::protected(start, len, prot);
+        if prot & PROT_WRITE != 0 {
+            crate::translate::code::made_writable(start, len);
+        }
     }
     result
 }

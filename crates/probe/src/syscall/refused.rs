@@ -78,7 +78,10 @@ fn modify_ldt(thread: &mut Thread, call: Call) -> i64 {
     const WRITE: u64 = 1;
     const WRITE_NEW: u64 = 0x11;
     if matches!(call.args[0], WRITE | WRITE_NEW) {
-        refuse!(thread, "the program makes its own memory segments (modify_ldt): 16- and 32-bit code cannot be recorded");
+        refuse!(
+            thread,
+            "the program makes its own memory segments (modify_ldt): 16- and 32-bit code cannot be recorded"
+        );
     }
     buffers::pass(thread, call)
 }
@@ -106,7 +109,8 @@ fn personality(call: Call) -> i64 {
     static ASKED: AtomicBool = AtomicBool::new(false);
     let wanted = call.args[0] & 0xffff_ffff;
     let was = ASKED.load(Ordering::Relaxed);
-    let result = if wanted == QUERY { sys!(nr::PERSONALITY, QUERY) } else { sys!(nr::PERSONALITY, wanted | ADDR_NO_RANDOMIZE) };
+    let result =
+        if wanted == QUERY { sys!(nr::PERSONALITY, QUERY) } else { sys!(nr::PERSONALITY, wanted | ADDR_NO_RANDOMIZE) };
     if wanted != QUERY && result >= 0 {
         ASKED.store(wanted & ADDR_NO_RANDOMIZE != 0, Ordering::Relaxed);
     }

@@ -51,9 +51,7 @@ pub fn answer(thread: &mut Thread, call: Call) -> i64 {
             if result == 0 { seconds as i64 } else { result }
         }
         nr::NANOSLEEP => sleep(thread, call, None, a),
-        nr::CLOCK_NANOSLEEP if is_virtual(a) => {
-            sleep(thread, call, (b & ABSOLUTE != 0).then_some(a as i32), c)
-        }
+        nr::CLOCK_NANOSLEEP if is_virtual(a) => sleep(thread, call, (b & ABSOLUTE != 0).then_some(a as i32), c),
         nr::FUTEX => futex(thread, call, true),
         nr::POLL => after_wait(thread, call, milliseconds(c)),
         nr::EPOLL_WAIT => after_wait(thread, call, milliseconds(d)),

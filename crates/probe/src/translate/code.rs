@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::{block, link};
 use crate::context::path;
+use crate::pm::shared;
 use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
 use crate::thread::Thread;
 
@@ -127,6 +128,21 @@ pub fn translated(pages: &[u64]) {
         {
             sys!(nr::MPROTECT, start, PAGE, region.prot & !PROT_WRITE);
         }
+        // The same memory may be writable at another address.
+        shared::protect_views(start);
+    }
+}
+
+/// The program made a range writable, which lifts our protection of code that is executed elsewhere.
+pub fn made_writable(start: u64, len: u64) {
+    if !shared::may_hold_code() {
+        return;
+    }
+    let _guard = super::lock().lock();
+    for page in (start..start + len).step_by(PAGE as usize) {
+        for code in shared::open_views(page) {
+            drop_blocks(code, code + PAGE);
+        }
     }
 }
 
@@ -134,6 +150,13 @@ pub fn translated(pages: &[u64]) {
 pub fn write_fault(_thread: &mut Thread, address: u64) -> bool {
     let _guard = super::lock().lock();
     let page = address & !(PAGE - 1);
+    let elsewhere = shared::open_views(page);
+    for code in &elsewhere {
+        drop_blocks(*code, code + PAGE);
+    }
+    if !elsewhere.is_empty() {
+        return true;
+    }
     let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&address)).copied() else { return false };
     if region.prot & PROT_WRITE == 0 {
         return false;
