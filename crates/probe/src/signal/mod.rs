@@ -39,4 +39,5 @@ pub use catch::{give_back_stack, init};
 pub use leave::before_entering;
 pub use mask::{block_all, prepare_exec, unblock, undo_exec};
 pub use raise::no_code;
+pub use set::is_fault;
 pub use table::syscall;

@@ -42,3 +42,8 @@ impl SignalSet {
 const fn bit(signal: i32) -> u64 {
     1 << (signal - 1)
 }
+
+/// Is this one of the signals that the engine always catches itself?
+pub fn is_fault(signal: i32) -> bool {
+    SignalSet::FAULTS.has(signal)
+}

@@ -7,7 +7,7 @@ use super::state::Kept;
 use super::{blocking, leave};
 use crate::gate::pass;
 use crate::layout;
-use crate::thread::Thread;
+use crate::thread::{Place, Thread};
 use crate::translate::{self, Where};
 
 /// Where a signal found the thread.
@@ -87,6 +87,10 @@ pub fn deliver_when_possible(thread: &mut Thread, context: &mut Context, kept: K
     thread.signals.stepping = stepping;
     if stepping {
         context.machine.eflags |= TRAP_FLAG;
+        if thread.place == Place::Engine {
+            // On the way back into the block `gate_call` loads these.
+            thread.flags |= TRAP_FLAG;
+        }
     } else {
         context.machine.eflags &= !TRAP_FLAG;
     }

@@ -12,6 +12,7 @@ use super::exit;
 use super::number;
 use super::request::{CLONE_NEWPID, CLONE_SIGHAND, CLONE_THREAD, CLONE_VFORK, CLONE_VM, Request};
 use super::started::{self, start_on_own_stack};
+use super::wait;
 use crate::context;
 use crate::memory;
 use crate::ring::{self, Order, control};
@@ -77,6 +78,9 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
     } else if result < 0 {
         control().live_processes.fetch_sub(1, Ordering::SeqCst);
     }
+    if result > 0 && !is_thread {
+        wait::started(result as u32, number);
+    }
     if result < 0 || request.has(CLONE_VFORK) {
         // SAFETY: there is no such task, or it has left this memory: the kernel held us until then.
         unsafe { exit::free(child) };
@@ -95,6 +99,8 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     let process = number::next_process();
     let parent = thread.process;
     control().live_processes.fetch_add(1, Ordering::SeqCst);
+    // The parent must go on to tell of the child. With a memory of its own the child cannot tell that it does.
+    request.drop_flag(CLONE_VFORK);
     let (call, args) = request.call(0, 0);
     // Lock order: the engine's, then the order of records, then the short ones. The child must find them all free:
     // nobody else is there to free them.
@@ -117,6 +123,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     if result > 0 {
         let pid = if request.has(CLONE_NEWPID) { 1 } else { result as u32 };
         announce_process(&mut order, number, process, parent, pid, 0);
+        wait::started(result as u32, number);
     } else {
         control().live_processes.fetch_sub(1, Ordering::SeqCst);
     }
@@ -136,13 +143,14 @@ fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request
     thread::only(thread);
     context::path::reset_locks();
     exit::after_fork(thread);
+    wait::after_fork();
     if request.stack != 0 {
         thread.regs.rsp = request.stack;
     }
 }
 
 /// Writes records of another thread: of one that does not run yet.
-fn as_thread(order: &mut Order<'_>, number: u32, write: impl FnOnce(&mut Order<'_>)) {
+pub fn as_thread(order: &mut Order<'_>, number: u32, write: impl FnOnce(&mut Order<'_>)) {
     let own = core::mem::replace(&mut order.thread().number, number);
     write(order);
     order.thread().number = own;

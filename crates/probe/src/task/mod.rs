@@ -8,5 +8,6 @@ mod number;
 mod request;
 mod started;
 mod table;
+mod wait;
 
 pub use table::syscall;

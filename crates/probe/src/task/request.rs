@@ -72,9 +72,14 @@ impl Request {
         self.flags & flag != 0
     }
 
+    pub fn drop_flag(&mut self, flag: u64) {
+        self.flags &= !flag;
+    }
+
     /// The kernel's call, with the new task on an engine stack from `base` to `top` (0: on a copy of this one).
     pub fn call(&mut self, base: u64, top: u64) -> (u64, [u64; 6]) {
         if self.number == nr::CLONE3 {
+            self.block[0] = self.flags;
             self.block[STACK] = base;
             self.block[STACK_SIZE] = top - base;
             self.args[0] = self.block.as_ptr() as u64;

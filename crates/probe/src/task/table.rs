@@ -1,6 +1,6 @@
 //! The system calls about tasks.
 
-use super::{clone, exec, exit};
+use super::{clone, exec, exit, wait};
 use crate::sys::nr;
 use crate::thread::Thread;
 
@@ -10,6 +10,10 @@ pub fn syscall(thread: &mut Thread, number: u64) -> bool {
         nr::CLONE | nr::CLONE3 | nr::FORK | nr::VFORK => clone::syscall(thread, number),
         nr::EXECVE | nr::EXECVEAT => exec::syscall(thread, number),
         nr::EXIT => exit::thread(thread),
+        nr::WAIT4 | nr::WAITID => match wait::syscall(thread, number) {
+            Some(result) => result,
+            None => return false,
+        },
         _ => return false,
     };
     thread.regs.rax = result as u64;
