@@ -9,9 +9,6 @@ use crate::sys::{nr, sys};
 pub struct Line<'a> {
     pub start: u64,
     pub end: u64,
-    /// "rw-s"
-    pub access: &'a [u8],
-    pub offset: u64,
     pub name: &'a [u8],
 }
 
@@ -59,12 +56,12 @@ pub fn parse(line: &[u8]) -> Option<Line<'_>> {
     };
     let range = word();
     let dash = range.iter().position(|b| *b == b'-')?;
-    let access = word();
-    let offset = hex(word())?;
-    word();
-    word();
+    // Access, offset, device, inode.
+    for _ in 0..4 {
+        word();
+    }
     let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
-    Some(Line { start, end, access, offset, name: rest.trim_ascii_start() })
+    Some(Line { start, end, name: rest.trim_ascii_start() })
 }
 
 fn hex(text: &[u8]) -> Option<u64> {

@@ -33,7 +33,6 @@ pub struct Stat {
 const S_IFMT: u32 = 0o170000;
 const S_IFREG: u32 = 0o100000;
 const S_IFCHR: u32 = 0o020000;
-const S_IFDIR: u32 = 0o040000;
 
 impl Stat {
     pub fn of(fd: i32) -> Option<Stat> {
@@ -45,9 +44,6 @@ impl Stat {
     }
     pub fn is_device(&self) -> bool {
         self.mode & S_IFMT == S_IFCHR
-    }
-    pub fn is_directory(&self) -> bool {
-        self.mode & S_IFMT == S_IFDIR
     }
 }
 

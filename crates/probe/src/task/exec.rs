@@ -50,7 +50,7 @@ fn path_to_open(dir: i32, path: u64, flags: u64) -> Result<(Vec<u8>, Vec<u8>), i
         return Err(-ENOENT);
     }
     let shown = if path.is_empty() { crate::pm::path_of(dir) } else { path.clone() };
-    let path = if let Some(own) = crate::syscall::proc::executable_behind(&path) {
+    let path = if let Some(own) = proc::executable_behind(&path) {
         own
     } else if dir == AT_FDCWD || path.starts_with(b"/") {
         path
