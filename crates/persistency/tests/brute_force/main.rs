@@ -68,12 +68,12 @@ fn compare_with_machine(test: u64, count: u64, shape: Shape, tearing: Tearing) {
 
 #[test]
 fn all_reachable_states_and_no_other() {
-    compare_with_machine(1, traces(100_000), Shape { ops: 9, threads: 3 }, Tearing::Whole);
+    compare_with_machine(1, traces(100_000), Shape { ops: 15, threads: 3 }, Tearing::Whole);
 }
 
 #[test]
 fn all_reachable_torn_states_and_no_other() {
-    compare_with_machine(2, traces(20_000), Shape { ops: 6, threads: 2 }, Tearing::Granules);
+    compare_with_machine(2, traces(20_000), Shape { ops: 8, threads: 2 }, Tearing::Granules);
 }
 
 #[test]
