@@ -171,8 +171,10 @@ pub const TRAP_TRACE: i32 = 2;
 /// Bits of the page-fault error code (Intel SDM vol. 3 §4.7).
 pub const PF_WRITE: u64 = 2;
 pub const TRAP_PAGE_FAULT: u64 = 14;
+pub const TRAP_ALIGNMENT: u64 = 17;
 
 /// Flags register.
 pub const TRAP_FLAG: u64 = 1 << 8;
 pub const DIRECTION_FLAG: u64 = 1 << 10;
 pub const RESUME_FLAG: u64 = 1 << 16;
+pub const ALIGNMENT_FLAG: u64 = 1 << 18;

@@ -4,7 +4,8 @@ use alloc::sync::Arc;
 use core::arch::global_asm;
 
 use super::abi::{
-    Context, Info, KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_ONSTACK, SA_RESTART, SA_RESTORER, SA_SIGINFO, StackInfo,
+    ALIGNMENT_FLAG, Context, Info, KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_ONSTACK, SA_RESTART, SA_RESTORER,
+    SA_SIGINFO, StackInfo,
 };
 use super::action::Actions;
 use super::set::SignalSet;
@@ -15,11 +16,25 @@ use crate::sys::{nr, sys};
 use crate::thread::Thread;
 
 global_asm!(
-    ".globl signal_restore", "signal_restore:", "mov eax, {nr}", "syscall", "ud2",
+    // The kernel leaves the alignment check as the program had it; the engine is not compiled for that.
+    ".globl signal_caught",
+    "signal_caught:",
+    "pushfq",
+    "and dword ptr [rsp], {no_alignment_check}",
+    "popfq",
+    "jmp {caught}",
+    ".globl signal_restore",
+    "signal_restore:",
+    "mov eax, {nr}",
+    "syscall",
+    "ud2",
+    no_alignment_check = const !(ALIGNMENT_FLAG as i32),
+    caught = sym caught,
     nr = const nr::RT_SIGRETURN,
 );
 
 unsafe extern "C" {
+    fn signal_caught();
     fn signal_restore();
 }
 
@@ -27,7 +42,7 @@ unsafe extern "C" {
 /// what it wants of the kernel's behaviour towards children and interrupted calls is passed on.
 pub fn real_action(program_flags: u64) -> KernelAction {
     KernelAction {
-        handler: caught as *const () as u64,
+        handler: signal_caught as *const () as u64,
         flags: SA_SIGINFO | SA_ONSTACK | SA_RESTORER | program_flags & (SA_RESTART | SA_NOCLDSTOP | SA_NOCLDWAIT),
         restorer: signal_restore as *const () as u64,
         mask: SignalSet::ALL.real().0,

@@ -2,7 +2,9 @@
 
 use wire::control::option;
 
-use super::abi::{Context, Info, PF_WRITE, SIGBUS, SIGSEGV, SIGTRAP, TRAP_PAGE_FAULT, TRAP_TRACE};
+use super::abi::{
+    ALIGNMENT_FLAG, Context, Info, PF_WRITE, SIGBUS, SIGSEGV, SIGTRAP, TRAP_ALIGNMENT, TRAP_PAGE_FAULT, TRAP_TRACE,
+};
 use super::deliver::{self, ProgramState};
 use super::state::Kept;
 use super::step::{self, spilled};
@@ -38,6 +40,11 @@ fn in_engine(thread: &mut Thread, info: &Info, context: &mut Context) {
             Some(kept) => deliver::deliver(thread, context, state, &kept),
             None => end::internal_error(thread, info, context),
         };
+    }
+    if info.signo == SIGBUS && context.machine.trapno == TRAP_ALIGNMENT {
+        // The program switched the alignment check on. Its flags are saved; the engine goes on without.
+        context.machine.eflags &= !ALIGNMENT_FLAG;
+        return;
     }
     if info.signo == SIGSEGV || info.signo == SIGBUS {
         let probing =
