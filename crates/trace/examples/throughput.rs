@@ -4,9 +4,23 @@
 //! and it is written again.
 
 use std::path::{Path, PathBuf};
-use std::time::Instant;
 
+use rustix::time::{ClockId, clock_gettime};
 use trace::*;
+
+/// CPU time of all threads of this process: what it costs, however busy the machine is.
+struct Cpu(f64);
+
+impl Cpu {
+    fn now() -> Cpu {
+        let time = clock_gettime(ClockId::ProcessCPUTime);
+        Cpu(time.tv_sec as f64 + time.tv_nsec as f64 / 1e9)
+    }
+
+    fn elapsed(&self) -> f64 {
+        Cpu::now().0 - self.0
+    }
+}
 
 struct Random(u64);
 
@@ -112,7 +126,7 @@ fn write(path: &Path, events: u64) -> (u64, f64) {
         contexts.push(writer.context(contexts[depth as usize / 2], return_to, false));
     }
     writer.pool(PoolInfo { path: "pool".into(), len: 160 << 20 }, &mut &[][..]).unwrap();
-    let start = Instant::now();
+    let start = Cpu::now();
     let mut stream =
         Stream { random: Random(88_172_645_463_325_252), writer, contexts, log: 0, next_object: 0, pushed: 0 };
     while stream.pushed < events {
@@ -120,7 +134,7 @@ fn write(path: &Path, events: u64) -> (u64, f64) {
     }
     let pushed = stream.pushed;
     stream.writer.finish(&mut [], Outcome::Ended(ExitStatus::Code(0))).unwrap();
-    (pushed, start.elapsed().as_secs_f64())
+    (pushed, start.elapsed())
 }
 
 /// Writes the events of a trace again.
@@ -137,18 +151,18 @@ fn copy(from: &Path, to: &Path) -> (u64, f64) {
         writer.pool(pool.info.clone(), &mut &[][..]).unwrap();
     }
     let mut events = reader.events();
-    let start = Instant::now();
+    let start = Cpu::now();
     while let Some(event) = events.next().unwrap() {
         writer.push(&event).unwrap();
     }
     writer.finish(&mut [], Outcome::Ended(ExitStatus::Code(0))).unwrap();
-    (reader.event_count(), start.elapsed().as_secs_f64())
+    (reader.event_count(), start.elapsed())
 }
 
 fn report(path: &Path, what: &str, events: u64, seconds: f64) {
     let bytes = std::fs::metadata(path).unwrap().len();
     println!(
-        "{what} {events} events in {seconds:.3} s: {:.1} M/s; {bytes} bytes, {:.2} per event",
+        "{what} {events} events in {seconds:.3} s of CPU time: {:.1} M/s; {bytes} bytes, {:.2} per event",
         events as f64 / seconds / 1e6,
         bytes as f64 / events as f64
     );
@@ -166,7 +180,7 @@ fn main() {
     report(&path, "wrote", pushed, seconds);
     let reader = TraceReader::open(&path).unwrap();
     for _ in 0..3 {
-        let start = Instant::now();
+        let start = Cpu::now();
         let mut cursor = reader.events();
         let mut sum = 0u64;
         while let Some(event) = cursor.next().unwrap() {
@@ -175,7 +189,7 @@ fn main() {
             }
         }
         std::hint::black_box(sum);
-        report(&path, "read", pushed, start.elapsed().as_secs_f64());
+        report(&path, "read", pushed, start.elapsed());
     }
     std::fs::remove_file(path).unwrap();
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::block::decode::Decoder;
+use crate::block::decode::{Decoder, Step};
 use crate::error::{Malformed, ReadError};
 use crate::event::{ContextId, Event, EventId, ThreadId};
 use crate::reader::{Ending, TraceReader};
@@ -21,9 +21,10 @@ pub struct Events<'r> {
     reader: &'r TraceReader,
     only: Only,
     decoder: Decoder,
-    /// Number of the block that is loaded, and of the one after it.
-    block: Option<usize>,
     next_block: usize,
+    /// First event and place in the file of the block that is loaded.
+    block_first: u64,
+    block_offset: u64,
     range: Range<EventId>,
     last: EventId,
     packed: Vec<u8>,
@@ -37,8 +38,9 @@ impl<'r> Events<'r> {
             reader,
             only,
             decoder: Decoder::default(),
-            block: None,
             next_block,
+            block_first: 0,
+            block_offset: 0,
             range,
             last: EventId(0),
             packed: Vec::new(),
@@ -50,21 +52,39 @@ impl<'r> Events<'r> {
     #[expect(clippy::should_implement_trait, reason = "a lending iterator cannot implement `Iterator`")]
     #[inline]
     pub fn next(&mut self) -> Result<Option<Event<'_>>, ReadError> {
-        Ok(self.next_with_id()?.map(|(_, event)| event))
+        match self.advance()? {
+            Some(step) => Ok(Some(self.decoder.event(step))),
+            None => Ok(None),
+        }
     }
 
     /// As [`Events::next`], with the event's number.
     #[inline]
     pub fn next_with_id(&mut self) -> Result<Option<(EventId, Event<'_>)>, ReadError> {
-        let step = loop {
-            if self.decoder.is_done() && !self.load()? {
-                return Ok(None);
+        match self.advance()? {
+            Some(step) => Ok(Some((self.last, self.decoder.event(step)))),
+            None => Ok(None),
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self) -> Result<Option<Step>, ReadError> {
+        loop {
+            if self.decoder.is_done() {
+                match self.load() {
+                    Ok(true) => {}
+                    Ok(false) => return Ok(None),
+                    Err(error) => return Err(self.end(error)),
+                }
             }
-            let id = EventId(self.block_first() + self.decoder.at() as u64);
+            let id = EventId(self.block_first + self.decoder.at() as u64);
             if id >= self.range.end {
                 return Ok(None);
             }
-            let step = self.decoder.step();
+            let step = match self.decoder.step() {
+                Ok(step) => step,
+                Err(what) => return Err(self.end(self.corrupt(what))),
+            };
             let wanted = match self.only {
                 Only::All => true,
                 Only::Thread(thread) => step.thread == thread,
@@ -72,37 +92,27 @@ impl<'r> Events<'r> {
             };
             if wanted && id >= self.range.start {
                 self.last = id;
-                break step;
+                return Ok(Some(step));
             }
-            // Bytes on the heap are consumed in order, so an event that is skipped must be built as well.
-            if let Err(what) = self.decoder.build(step) {
-                return Err(self.corrupt(what));
-            }
-        };
-        let offset = self.block_offset();
-        match self.decoder.build(step) {
-            Ok(event) => Ok(Some((self.last, event))),
-            Err(what) => Err(self.reader.file.corrupt(offset, what)),
         }
+    }
+
+    /// After an error there is nothing more to come: what follows could be taken for what belongs there.
+    #[cold]
+    fn end(&mut self, error: ReadError) -> ReadError {
+        self.range.end = EventId(0);
+        error
     }
 
     /// The error that says that the block of the last event makes no sense.
     pub(crate) fn corrupt(&self, what: Malformed) -> ReadError {
-        self.reader.file.corrupt(self.block_offset(), what)
-    }
-
-    fn block_offset(&self) -> u64 {
-        self.block.map_or(0, |block| self.reader.blocks[block].chunk.offset)
+        self.reader.file.corrupt(self.block_offset, what)
     }
 
     /// Number of the event that `next` returned last.
     #[inline]
     pub fn id(&self) -> EventId {
         self.last
-    }
-
-    fn block_first(&self) -> u64 {
-        self.block.map_or(0, |block| self.reader.blocks[block].first)
     }
 
     /// Unpacks the next block that is wanted; false at the end.
@@ -129,11 +139,11 @@ impl<'r> Events<'r> {
                 }
             };
             if wanted {
+                (self.block_first, self.block_offset) = (block.first, block.chunk.offset);
                 self.reader.file.body(&block.chunk, &mut self.packed, &mut self.raw)?;
                 self.decoder
                     .load(directory, &self.raw, &self.reader.shapes)
                     .map_err(|what| self.reader.file.corrupt(block.chunk.offset, what))?;
-                self.block = Some(self.next_block - 1);
                 return Ok(true);
             }
         }

@@ -4,6 +4,8 @@
 //! A program has few shapes, so an event costs one small number for its shape, and the words of all events of one
 //! shape form columns that compress well (see `block`).
 
+use rustc_hash::FxHashMap;
+
 use crate::error::{Malformed, WriteError};
 use crate::event::*;
 
@@ -94,6 +96,11 @@ impl Shape {
             Resize | Exited | Killed | Exec | OperationBegin | OperationEnd | Return => 1,
             Call => 6,
         }
+    }
+
+    /// Can a row of this shape be one that no writer wrote?
+    pub fn is_checked(&self) -> bool {
+        self.len == IN_ROW || matches!(self.code, Code::ProcessStart | Code::Exited | Code::Killed)
     }
 
     /// Is a length that came from a file one that a writer would have written?
@@ -189,6 +196,38 @@ impl Shape {
     }
 }
 
+/// Numbers of shapes.
+#[derive(Debug, Default)]
+pub(crate) struct ShapeTable {
+    numbers: FxHashMap<Shape, u32>,
+    /// By number: the shape, and the number of the one that followed it last time, which mostly does so again.
+    shapes: Vec<(Shape, u32)>,
+    last: u32,
+}
+
+impl ShapeTable {
+    #[inline]
+    pub fn find(&mut self, shape: &Shape) -> Option<u32> {
+        let (_, follower) = *self.shapes.get(self.last as usize)?;
+        if self.shapes[follower as usize].0 == *shape {
+            self.last = follower;
+            return Some(follower);
+        }
+        let number = *self.numbers.get(shape)?;
+        self.shapes[self.last as usize].1 = number;
+        self.last = number;
+        Some(number)
+    }
+
+    pub fn add(&mut self, shape: Shape) -> u32 {
+        let number = self.shapes.len() as u32;
+        self.numbers.insert(shape, number);
+        self.shapes.push((shape, 0));
+        self.last = number;
+        number
+    }
+}
+
 struct Split<'a> {
     row: &'a mut Vec<u64>,
     heap: &'a mut Vec<u8>,
@@ -212,6 +251,11 @@ impl Split<'_> {
             return Ok(IN_ROW);
         }
         for part in parts {
+            // By far the most frequent.
+            if let Ok(word) = <[u8; 8]>::try_from(*part) {
+                self.row.push(u64::from_le_bytes(word));
+                continue;
+            }
             let (words, rest) = part.as_chunks::<8>();
             self.row.extend(words.iter().map(|word| u64::from_le_bytes(*word)));
             if !rest.is_empty() {
@@ -235,30 +279,48 @@ impl Split<'_> {
     }
 }
 
-const LONG: Malformed = Malformed("the bytes of an event are missing");
+/// Checks a row that can be wrong (see [`Shape::is_checked`]) and says how many bytes of the heap it owns.
+pub(crate) fn check_row(shape: &Shape, row: &[u64], heap: &[u8]) -> Result<usize, Malformed> {
+    const WRONG: Malformed = Malformed("the content of an event makes no sense");
+    let small = |word: u64| if u32::try_from(word).is_ok() { Ok(0) } else { Err(WRONG) };
+    match shape.code {
+        Code::Load => small(row[1]),
+        Code::ProcessStart => small(row[0]).and(small(row[1].saturating_sub(1))),
+        Code::Exited | Code::Killed => small(row[0]),
+        code => {
+            let len = if code == Code::Exec { row[0] } else { row[1] };
+            let parts = if code == Code::Rmw { 2 } else { 1 };
+            let bytes = usize::try_from(len).ok().and_then(|len| heap.get(..len.checked_mul(parts)?)).ok_or(WRONG)?;
+            if code == Code::Exec {
+                std::str::from_utf8(bytes).map_err(|_| WRONG)?;
+            }
+            Ok(bytes.len())
+        }
+    }
+}
 
-/// Puts an event together again; `heap` is what is left of the block's heap.
-#[inline]
-pub(crate) fn join<'a>(shape: &Shape, row: &'a [u64], heap: &mut &'a [u8]) -> Result<EventKind<'a>, Malformed> {
+/// Puts an event together again; `heap` is its part of the block's heap. The row has passed [`check_row`] where
+/// that is needed. Always inlined, because an event is large and moving it about costs more than building it.
+#[inline(always)]
+pub(crate) fn join<'a>(shape: &Shape, row: &'a [u64], heap: &'a [u8]) -> EventKind<'a> {
     let pool = PoolId(shape.subject);
     let place = || Place { pool, offset: PoolOffset(row[0]) };
-    let store = |kind, heap| Ok(EventKind::Store { place: place(), kind, bytes: value(shape, row, heap)? });
-    let flush = |kind| Ok(EventKind::Flush { kind, target: FlushTarget::Pool(place()) });
-    let volatile = |kind| Ok(EventKind::Flush { kind, target: FlushTarget::Volatile(row[0]) });
+    let value = || value(shape, row, heap);
+    let flush = |kind| EventKind::Flush { kind, target: FlushTarget::Pool(place()) };
+    let volatile = |kind| EventKind::Flush { kind, target: FlushTarget::Volatile(row[0]) };
     match shape.code {
-        Code::Store => store(StoreKind::Plain, heap),
-        Code::StoreNonTemporal => store(StoreKind::NonTemporal, heap),
-        Code::StoreDirect64 => store(StoreKind::Direct64, heap),
+        Code::Store => EventKind::Store { place: place(), kind: StoreKind::Plain, bytes: value() },
+        Code::StoreNonTemporal => EventKind::Store { place: place(), kind: StoreKind::NonTemporal, bytes: value() },
+        Code::StoreDirect64 => EventKind::Store { place: place(), kind: StoreKind::Direct64, bytes: value() },
         Code::Rmw if shape.len == IN_ROW => {
-            let old = from_heap(row[1], heap)?;
-            let new = from_heap(row[1], heap)?;
-            Ok(EventKind::Rmw { place: place(), old, new })
+            let (old, new) = heap.split_at(heap.len() / 2);
+            EventKind::Rmw { place: place(), old, new }
         }
         Code::Rmw => {
             let len = shape.len as usize;
             let (old, new) = row[1..].split_at(len.div_ceil(8));
             let bytes = |words: &'a [u64]| &bytemuck::cast_slice::<u64, u8>(words)[..len];
-            Ok(EventKind::Rmw { place: place(), old: bytes(old), new: bytes(new) })
+            EventKind::Rmw { place: place(), old: bytes(old), new: bytes(new) }
         }
         Code::Clflush => flush(FlushKind::Clflush),
         Code::Clflushopt => flush(FlushKind::Clflushopt),
@@ -268,59 +330,40 @@ pub(crate) fn join<'a>(shape: &Shape, row: &'a [u64], heap: &mut &'a [u8]) -> Re
         Code::VolatileClflushopt => volatile(FlushKind::Clflushopt),
         Code::VolatileClwb => volatile(FlushKind::Clwb),
         Code::VolatileCldemote => volatile(FlushKind::Cldemote),
-        Code::Sfence => Ok(EventKind::Fence { kind: FenceKind::Sfence }),
-        Code::Mfence => Ok(EventKind::Fence { kind: FenceKind::Mfence }),
-        Code::Locked => Ok(EventKind::Fence { kind: FenceKind::Locked }),
+        Code::Sfence => EventKind::Fence { kind: FenceKind::Sfence },
+        Code::Mfence => EventKind::Fence { kind: FenceKind::Mfence },
+        Code::Locked => EventKind::Fence { kind: FenceKind::Locked },
         Code::Load => {
-            let len = if shape.len == IN_ROW { small(row[1])? } else { shape.len };
-            Ok(EventKind::Load { place: place(), len })
+            EventKind::Load { place: place(), len: if shape.len == IN_ROW { row[1] as u32 } else { shape.len } }
         }
-        Code::Map => Ok(EventKind::Map { place: place(), len: row[1], address: row[2] }),
-        Code::Unmap => Ok(EventKind::Unmap { place: place(), len: row[1], address: row[2] }),
-        Code::Msync => Ok(EventKind::Msync { place: place(), len: row[1] }),
-        Code::Fsync => Ok(EventKind::Fsync { pool, data_only: false }),
-        Code::Fdatasync => Ok(EventKind::Fsync { pool, data_only: true }),
-        Code::KernelWrite => Ok(EventKind::KernelWrite { place: place(), bytes: value(shape, row, heap)? }),
-        Code::FileWrite => Ok(EventKind::FileWrite { place: place(), bytes: value(shape, row, heap)? }),
-        Code::FileZero => Ok(EventKind::FileZero { place: place(), len: row[1] }),
-        Code::Resize => Ok(EventKind::Resize { pool, len: row[0] }),
-        Code::ThreadStart => Ok(EventKind::ThreadStart),
-        Code::ThreadEnd => Ok(EventKind::ThreadEnd),
+        Code::Map => EventKind::Map { place: place(), len: row[1], address: row[2] },
+        Code::Unmap => EventKind::Unmap { place: place(), len: row[1], address: row[2] },
+        Code::Msync => EventKind::Msync { place: place(), len: row[1] },
+        Code::Fsync => EventKind::Fsync { pool, data_only: false },
+        Code::Fdatasync => EventKind::Fsync { pool, data_only: true },
+        Code::KernelWrite => EventKind::KernelWrite { place: place(), bytes: value() },
+        Code::FileWrite => EventKind::FileWrite { place: place(), bytes: value() },
+        Code::FileZero => EventKind::FileZero { place: place(), len: row[1] },
+        Code::Resize => EventKind::Resize { pool, len: row[0] },
+        Code::ThreadStart => EventKind::ThreadStart,
+        Code::ThreadEnd => EventKind::ThreadEnd,
         Code::ProcessStart => {
-            let parent = row[1].checked_sub(1).map(small).transpose()?.map(ProcessId);
-            Ok(EventKind::ProcessStart { process: ProcessId(small(row[0])?), parent })
+            let parent = row[1].checked_sub(1).map(|parent| ProcessId(parent as u32));
+            EventKind::ProcessStart { process: ProcessId(row[0] as u32), parent }
         }
-        Code::Exited => Ok(EventKind::ProcessExit { status: ExitStatus::Code(small(row[0])? as i32) }),
-        Code::Killed => Ok(EventKind::ProcessExit { status: ExitStatus::Signal(small(row[0])? as i32) }),
-        Code::Exec => {
-            let path = std::str::from_utf8(from_heap(row[0], heap)?).map_err(|_| Malformed("a path is not UTF-8"))?;
-            Ok(EventKind::Exec { path })
-        }
-        Code::OperationBegin => Ok(EventKind::OperationBegin { index: row[0] }),
-        Code::OperationEnd => Ok(EventKind::OperationEnd { index: row[0] }),
+        Code::Exited => EventKind::ProcessExit { status: ExitStatus::Code(row[0] as i32) },
+        Code::Killed => EventKind::ProcessExit { status: ExitStatus::Signal(row[0] as i32) },
+        Code::Exec => EventKind::Exec { path: std::str::from_utf8(heap).unwrap_or_default() },
+        Code::OperationBegin => EventKind::OperationBegin { index: row[0] },
+        Code::OperationEnd => EventKind::OperationEnd { index: row[0] },
         Code::Call => {
-            let args = row.try_into().map_err(|_| LONG)?;
-            Ok(EventKind::Call { watch: WatchId(shape.subject), args })
+            EventKind::Call { watch: WatchId(shape.subject), args: [row[0], row[1], row[2], row[3], row[4], row[5]] }
         }
-        Code::Return => Ok(EventKind::Return { watch: WatchId(shape.subject), value: row[0] }),
+        Code::Return => EventKind::Return { watch: WatchId(shape.subject), value: row[0] },
     }
 }
 
-#[inline]
-fn value<'a>(shape: &Shape, row: &'a [u64], heap: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
-    if shape.len == IN_ROW {
-        return from_heap(row[1], heap);
-    }
-    Ok(&bytemuck::cast_slice::<u64, u8>(&row[1..])[..shape.len as usize])
-}
-
-fn from_heap<'a>(len: u64, heap: &mut &'a [u8]) -> Result<&'a [u8], Malformed> {
-    let len = usize::try_from(len).map_err(|_| LONG)?;
-    let (bytes, rest) = heap.split_at_checked(len).ok_or(LONG)?;
-    *heap = rest;
-    Ok(bytes)
-}
-
-fn small(word: u64) -> Result<u32, Malformed> {
-    u32::try_from(word).map_err(|_| Malformed("a number is too large"))
+#[inline(always)]
+fn value<'a>(shape: &Shape, row: &'a [u64], heap: &'a [u8]) -> &'a [u8] {
+    if shape.len == IN_ROW { heap } else { &bytemuck::cast_slice::<u64, u8>(&row[1..])[..shape.len as usize] }
 }

@@ -14,7 +14,7 @@ use crate::error::WriteError;
 use crate::event::{CodeAddr, ContextId, Event, EventId, ModuleId, PoolId, WatchId};
 use crate::format::Tag;
 use crate::pages;
-use crate::shape::Shape;
+use crate::shape::{Shape, ShapeTable};
 use crate::sink::{Job, Sink};
 use crate::tables::{CodeModule, ContextNode, Meta, Outcome, PoolInfo, Severity, Summary};
 
@@ -32,7 +32,7 @@ pub struct TraceWriter {
     /// Records for the next `DEFS` chunk, and the shapes among them.
     definitions: Vec<u8>,
     new_shapes: Vec<Shape>,
-    shapes: FxHashMap<Shape, u32>,
+    shapes: ShapeTable,
     modules: FxHashMap<CodeModule, ModuleId>,
     contexts: FxHashMap<ContextNode, ContextId>,
     watches: FxHashMap<String, WatchId>,
@@ -52,7 +52,7 @@ impl TraceWriter {
             next_event: 0,
             definitions: Vec::new(),
             new_shapes: Vec::new(),
-            shapes: FxHashMap::default(),
+            shapes: ShapeTable::default(),
             modules: FxHashMap::default(),
             contexts: FxHashMap::default(),
             watches: FxHashMap::default(),
@@ -143,7 +143,7 @@ impl TraceWriter {
 
     #[inline]
     fn shape_number(&mut self, shape: Shape) -> Result<u32, WriteError> {
-        if let Some(&number) = self.shapes.get(&shape) {
+        if let Some(number) = self.shapes.find(&shape) {
             return Ok(number);
         }
         let defined = |number: u32, table: usize| (number as usize) < table;
@@ -156,11 +156,9 @@ impl TraceWriter {
         if shape.code.has_watch() && !defined(shape.subject, self.watches.len()) {
             return Err(WriteError::BadEvent("its watched function is not in the trace"));
         }
-        let number = self.shapes.len() as u32;
         defs::put_shape(&mut self.definitions, &shape);
         self.new_shapes.push(shape);
-        self.shapes.insert(shape, number);
-        Ok(number)
+        Ok(self.shapes.add(shape))
     }
 
     /// A message that belongs to the recording.

@@ -99,7 +99,8 @@ impl Rows<'_> {
         cost
     }
 
-    fn choose(&self, word: usize) -> Reference {
+    /// The cheapest reference for a word.
+    pub fn choose(&self, word: usize) -> Reference {
         let rows = self.stands.len().min(SAMPLE);
         let mut best = (Reference::Constant, self.cost(word, Reference::Constant, rows, u32::MAX));
         let mut attempt = |reference| {
@@ -133,10 +134,16 @@ fn nonzero_bytes(word: u64) -> u32 {
     any.count_ones()
 }
 
-/// Adds a column to `heads` and `planes`. `codes` is scratch space.
-pub(crate) fn encode(rows: Rows<'_>, word: usize, codes: &mut Vec<u64>, heads: &mut Vec<u8>, planes: &mut Vec<u8>) {
+/// Adds a column to `heads` and `planes`, predicted from `reference`. `codes` is scratch space.
+pub(crate) fn encode(
+    rows: Rows<'_>,
+    word: usize,
+    reference: Reference,
+    codes: &mut Vec<u64>,
+    heads: &mut Vec<u8>,
+    planes: &mut Vec<u8>,
+) {
     let count = rows.stands.len();
-    let reference = if count == 1 { Reference::Constant } else { rows.choose(word) };
     let base = match reference {
         Reference::RowBefore => rows.word(0, word),
         _ => rows.difference(0, word, reference),

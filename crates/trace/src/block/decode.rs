@@ -1,5 +1,7 @@
 //! From the raw bytes of a block back to its events, in order.
 
+use std::ops::Range;
+
 use crate::bytes::Input;
 use crate::error::Malformed;
 use crate::event::{ContextId, Event, ThreadId};
@@ -17,6 +19,7 @@ struct Local {
     next: u32,
     width: u8,
     has_place: bool,
+    is_checked: bool,
     opens: (u32, u32),
 }
 
@@ -56,7 +59,8 @@ pub(crate) struct Decoder {
     opens: Vec<Open>,
     words: Vec<u64>,
     heap: Vec<u8>,
-    heap_at: usize,
+    /// The current event's part of the heap.
+    heap_part: Range<usize>,
     sequence: Vec<u16>,
     runs: Vec<(u16, u32)>,
     predictor: Predictor,
@@ -83,7 +87,7 @@ impl Decoder {
         let mut planes = Input(body.take(lengths[3])?);
         self.heap.clear();
         self.heap.extend_from_slice(body.0);
-        self.heap_at = 0;
+        self.heap_part = 0..0;
         self.read_runs(&mut runs, events)?;
         self.read_sequence(symbols, &mut explicit)?;
         self.read_columns(shapes, &mut heads, &mut planes)
@@ -161,6 +165,7 @@ impl Decoder {
                 next: total as u32,
                 width: width as u8,
                 has_place: shape.code.has_place(),
+                is_checked: shape.is_checked(),
                 opens: (0, 0),
             });
             total += rows as usize * width;
@@ -196,8 +201,8 @@ impl Decoder {
     }
 
     /// Goes to the next event: resolves its row. Only if not [`Decoder::is_done`].
-    #[inline]
-    pub fn step(&mut self) -> Step {
+    #[inline(always)]
+    pub fn step(&mut self) -> Result<Step, Malformed> {
         let number = self.sequence[self.at];
         self.at += 1;
         if self.run_left == 0 {
@@ -223,22 +228,24 @@ impl Decoder {
         if local.has_place {
             past.push(row[0]);
         }
-        Step { thread: self.directory.threads[thread], local: number, from }
+        if local.is_checked {
+            let start = self.heap_part.end;
+            self.heap_part = start..start + shape::check_row(&local.shape, row, &self.heap[start..])?;
+        }
+        Ok(Step { thread: self.directory.threads[thread], local: number, from })
     }
 
+    #[inline]
     pub fn context(&self, step: Step) -> ContextId {
         self.locals[usize::from(step.local)].shape.context
     }
 
-    /// The event of a step; to be called once for each, in order, because it consumes the heap.
-    #[inline]
-    pub fn build(&mut self, step: Step) -> Result<Event<'_>, Malformed> {
+    /// The event of the last step.
+    #[inline(always)]
+    pub fn event(&self, step: Step) -> Event<'_> {
         let local = &self.locals[usize::from(step.local)];
         let row = &self.words[step.from as usize..][..usize::from(local.width)];
-        let mut heap = &self.heap[self.heap_at..];
-        let before = heap.len();
-        let kind = shape::join(&local.shape, row, &mut heap)?;
-        self.heap_at += before - heap.len();
-        Ok(Event { thread: step.thread, context: local.shape.context, pc: local.shape.pc, kind })
+        let kind = shape::join(&local.shape, row, &self.heap[self.heap_part.clone()]);
+        Event { thread: step.thread, context: local.shape.context, pc: local.shape.pc, kind }
     }
 }

@@ -3,7 +3,7 @@
 use crate::bytes::PutBytes;
 use crate::shape::Shape;
 
-use super::column::{self, PAST_OFFSETS, Rows};
+use super::column::{self, PAST_OFFSETS, Reference, Rows};
 use super::directory::Directory;
 use super::pending::Pending;
 use super::sequence::{EXPLICIT, Past, Predictor};
@@ -13,6 +13,17 @@ use super::sequence::{EXPLICIT, Past, Predictor};
 struct Facts {
     width: u8,
     has_place: bool,
+    /// Number of blocks that it occurred in more than once.
+    blocks: u32,
+    /// Where its words' references are in `Encoder::references`.
+    references: u32,
+}
+
+impl Facts {
+    /// What was cheapest in one block is so in most: references are chosen anew only from time to time.
+    fn chooses_again(&self) -> bool {
+        self.blocks.is_power_of_two() || self.blocks.is_multiple_of(16)
+    }
 }
 
 const ABSENT: u32 = u32::MAX;
@@ -21,6 +32,7 @@ const ABSENT: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Encoder {
     facts: Vec<Facts>,
+    references: Vec<Reference>,
     /// Number of a shape inside the block, by its number in the trace.
     local: Vec<u32>,
     predictor: Predictor,
@@ -38,7 +50,10 @@ pub(crate) struct Encoder {
 
 impl Encoder {
     pub fn define(&mut self, shape: &Shape) {
-        self.facts.push(Facts { width: shape.width() as u8, has_place: shape.code.has_place() });
+        let width = shape.width();
+        let references = self.references.len() as u32;
+        self.references.resize(self.references.len() + width, Reference::Constant);
+        self.facts.push(Facts { width: width as u8, has_place: shape.code.has_place(), blocks: 0, references });
         self.local.push(ABSENT);
     }
 
@@ -135,11 +150,12 @@ impl Encoder {
         for (&thread, &(_, len)) in run_threads.iter().zip(&block.runs) {
             let stand = &mut places[usize::from(thread)];
             for (&shape, &local) in events.by_ref().take(len as usize) {
-                let Facts { width, has_place } = self.facts[shape as usize];
+                let Facts { width, has_place, .. } = self.facts[shape as usize];
                 let (source, rest) = words.split_at(width.into());
                 words = rest;
                 let word = &mut next_word[usize::from(local)];
-                self.rows[*word as usize..][..usize::from(width)].copy_from_slice(source);
+                // A loop, because rows are short and a call of memcpy is not.
+                self.rows[*word as usize..].iter_mut().zip(source).for_each(|(to, from)| *to = *from);
                 *word += u32::from(width);
                 let row = &mut next_row[usize::from(local)];
                 self.stands[*row as usize] = *stand;
@@ -157,13 +173,22 @@ impl Encoder {
         self.planes.clear();
         let (mut words, mut stands) = (&self.rows[..], &self.stands[..]);
         for &(shape, rows) in &directory.shapes {
-            let width = usize::from(self.facts[shape as usize].width);
+            let facts = &mut self.facts[shape as usize];
+            let width = usize::from(facts.width);
             let (own, rest) = words.split_at(rows as usize * width);
             let (own_stands, rest_stands) = stands.split_at(rows as usize);
             (words, stands) = (rest, rest_stands);
             let rows = Rows { words: own, width, stands: own_stands, trail: &self.trail };
-            for word in 0..width {
-                column::encode(rows, word, &mut self.codes, &mut self.heads, &mut self.planes);
+            let references = &mut self.references[facts.references as usize..][..width];
+            if own_stands.len() > 1 {
+                facts.blocks += 1;
+                if facts.chooses_again() {
+                    references.iter_mut().enumerate().for_each(|(word, choice)| *choice = rows.choose(word));
+                }
+            }
+            for (word, &reference) in references.iter().enumerate() {
+                let reference = if own_stands.len() == 1 { Reference::Constant } else { reference };
+                column::encode(rows, word, reference, &mut self.codes, &mut self.heads, &mut self.planes);
             }
         }
     }
