@@ -56,6 +56,7 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
         }
         Class::Ret | Class::RetImm => {
             b.emit.save(slot_t0(), RCX);
+            b.mark(Flavour::Clean, i.pc, 0);
             b.emit.u8(0x59); // pop rcx
             b.mark(Flavour::Busy, i.pc, 0);
             if i.scan.class == Class::RetImm {
@@ -73,7 +74,12 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
                 return After::End;
             }
             b.emit.save(slot_t0(), RCX);
-            load_target(b, i);
+            if i.scan.has_modrm_memory() && learned::loading() && learned::is_learned(i.pc) {
+                super::loads::branch_target(b, i);
+            } else {
+                b.mark(Flavour::Clean, i.pc, 0);
+                load_target(b, i);
+            }
             if i.scan.class == Class::CallInd {
                 b.mark(Flavour::Spilled, i.pc, RCX);
                 b.emit.save(offset_of!(Thread, target), RCX);

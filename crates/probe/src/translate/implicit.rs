@@ -5,9 +5,10 @@
 //! from to the alias; the second shifts it back and records what was written. They are rare; simplicity wins.
 
 use core::mem::offset_of;
+use core::sync::atomic::Ordering;
 
 use iced_x86::{Decoder, DecoderOptions, Instruction as Decoded};
-use isa::effect::{Effect, Form, How, StateArea, effect};
+use isa::effect::{Effect, Form, How, LoadForm, StateArea, StringAt, effect, loads};
 use wire::record::{Header, kind};
 
 use super::arena::gate;
@@ -17,21 +18,37 @@ use super::emit::RSP;
 use super::{learned, watch, written};
 use crate::layout::alias;
 use crate::ring;
-use crate::thread::Thread;
+use crate::thread::{Regs, Thread};
 use crate::{pm, site};
 
 /// The instruction under way runs on the alias.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shifted {
-    pub active: bool,
-    /// Register that was changed, and what was added to it.
-    pub reg: u8,
-    pub delta: u64,
+    /// It stores to PM.
+    pub stores: bool,
+    /// Registers that were changed, and what was added to each (0: none).
+    pub changed: [(u8, u64); 2],
     /// Registers as the program had them before the instruction.
     pub rdi: u64,
+    pub rsi: u64,
     pub rcx: u64,
     pub rsp: u64,
     pub address: u64,
+}
+
+impl Shifted {
+    pub fn active(&self) -> bool {
+        self.changed[0].1 != 0
+    }
+
+    /// Takes back what was added.
+    pub fn undo(&mut self, regs: &mut Regs) {
+        for (reg, delta) in core::mem::take(&mut self.changed) {
+            if delta != 0 {
+                regs.set(reg, regs.get(reg).wrapping_sub(delta));
+            }
+        }
+    }
 }
 
 /// What a call through `gate_call` is for: the top four bits of its 32-bit argument.
@@ -62,6 +79,14 @@ pub fn after(b: &mut Builder<'_>, i: Instruction<'_>) {
     emit_call(b, tag::AFTER, site);
 }
 
+/// The instruction between its two calls.
+pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
+    before(b, i);
+    b.mark(Flavour::Alias, i.pc, learned::NO_REG);
+    b.copy(i);
+    after(b, i);
+}
+
 /// A call from a block (`gate_call`).
 pub fn call(thread: &mut Thread) {
     thread.last_path = crate::thread::NO_PATH;
@@ -75,19 +100,20 @@ pub fn call(thread: &mut Thread) {
     }
 }
 
-/// The instruction of a site, and what it writes. `None` for how: a locked read-modify-write.
-fn instruction(site: u32) -> (Decoded, Option<How>, Form) {
+/// The instruction of a site, and what it writes, if anything. `None` for how: a locked read-modify-write.
+fn instruction(site: u32) -> (Decoded, Option<(Option<How>, Form)>) {
     let pc = site::get(site).pc;
     let decoded = {
         let _guard = super::lock().lock();
         let bytes = super::code::bytes(pc).unwrap_or(&[]);
         Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
     };
-    match effect(&decoded) {
-        Effect::Store(shape) => (decoded, Some(shape.how), shape.form),
-        Effect::Rmw(form) => (decoded, None, form),
-        other => panic!("no store at {pc:#x}: {other:?}"),
-    }
+    let writes = match effect(&decoded) {
+        Effect::Store(shape) => Some((Some(shape.how), shape.form)),
+        Effect::Rmw(form) => Some((None, form)),
+        _ => None,
+    };
+    (decoded, writes)
 }
 
 /// The register that carries the address, and the address itself (of the first byte that may be written; for strings the
@@ -124,12 +150,64 @@ fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
 }
 
 fn shift(thread: &mut Thread, site: u32) {
-    let (decoded, how, form) = instruction(site);
-    let (reg, at) = address(thread, &decoded, &form);
-    thread.shifted.active = false;
+    let (decoded, writes) = instruction(site);
+    let regs = thread.regs;
+    thread.shifted =
+        Shifted { rdi: regs.rdi, rsi: regs.rsi, rcx: regs.rcx, rsp: regs.rsp, ..Shifted::default() };
+    if learned::loading() {
+        for load in loads(&decoded).iter() {
+            if let Some((reg, at)) = load_address(thread, &decoded, &load.form)
+                && pm::is_pm(at)
+            {
+                add_shift(thread, reg, at);
+            }
+        }
+    }
+    if let Some((how, form)) = writes {
+        shift_store(thread, &decoded, how, form);
+    }
+    if thread.shifted.active() && ring::control().many_tasks.load(Ordering::Relaxed) != 0 {
+        ring::take_order_lock(thread.tid as u32);
+        thread.holds_order = 1;
+    }
+    for (reg, delta) in thread.shifted.changed {
+        let value = thread.regs.get(reg).wrapping_add(delta);
+        thread.regs.set(reg, value);
+    }
+}
+
+/// The register that will be moved to the alias of `at` when the instruction runs.
+fn add_shift(thread: &mut Thread, reg: u8, at: u64) {
+    let change = (reg, alias(at).wrapping_sub(at));
+    let changed = &mut thread.shifted.changed;
+    if changed[0].1 == 0 {
+        changed[0] = change;
+    } else if changed[0].0 != reg {
+        changed[1] = change;
+    }
+}
+
+fn load_address(thread: &mut Thread, decoded: &Decoded, form: &LoadForm) -> Option<(u8, u64)> {
+    let regs = thread.regs;
+    Some(match *form {
+        LoadForm::String { at: StringAt::Rsi, .. } => (super::emit::RSI, regs.rsi),
+        LoadForm::String { at: StringAt::Rdi, .. } => (super::emit::RDI, regs.rdi),
+        LoadForm::Xlat => (super::emit::RBX, regs.rbx),
+        LoadForm::BitOffset { size, bit } => address(thread, decoded, &Form::BitOffset { size, bit }),
+        LoadForm::Gather { .. } => {
+            let base = decoded.memory_base().number() as u8;
+            (base, regs.get(base))
+        }
+        LoadForm::Stack { .. } | LoadForm::Unknown => return None,
+        _ => address(thread, decoded, &Form::Explicit { size: 8 }),
+    })
+}
+
+fn shift_store(thread: &mut Thread, decoded: &Decoded, how: Option<How>, form: Form) {
+    let (reg, at) = address(thread, decoded, &form);
     // A scatter's lanes may lie anywhere around its base; a string may start anywhere in a pool.
     let target = match &form {
-        Form::Scatter { .. } => written::first_lane(thread, &decoded, &form).unwrap_or(at),
+        Form::Scatter { .. } => written::first_lane(thread, decoded, &form).unwrap_or(at),
         _ => at,
     };
     if !pm::is_pm(target) {
@@ -142,11 +220,8 @@ fn shift(thread: &mut Thread, site: u32) {
         _ => false,
     };
     if conflict {
-        crate::refuse!(thread, "{:?} at {:#x} uses its address register twice; cannot record it in PM", decoded.code(), decoded.ip());
-    }
-    if ring::control().many_tasks.load(core::sync::atomic::Ordering::Relaxed) != 0 {
-        ring::take_order_lock(thread.tid as u32);
-        thread.holds_order = 1;
+        let (code, ip) = (decoded.code(), decoded.ip());
+        crate::refuse!(thread, "{code:?} at {ip:#x} uses its address register twice; cannot record it in PM");
     }
     if let (None, Some(size)) = (how, form.max_size()) {
         // SAFETY: PM that the instruction is about to read and write, through its alias.
@@ -157,46 +232,49 @@ fn shift(thread: &mut Thread, site: u32) {
             *word = u64::from_le_bytes(value);
         }
     }
-    let regs = thread.regs;
-    let delta = alias(target).wrapping_sub(target);
-    thread.shifted = Shifted { active: true, reg, delta, rdi: regs.rdi, rcx: regs.rcx, rsp: regs.rsp, address: at };
-    thread.regs.set(reg, regs.get(reg).wrapping_add(delta));
+    thread.shifted.stores = true;
+    thread.shifted.address = at;
+    add_shift(thread, reg, target);
 }
 
 fn shift_back(thread: &mut Thread, site: u32) {
-    if !thread.shifted.active {
+    if !thread.shifted.active() {
         return;
     }
-    let Shifted { reg, delta, .. } = thread.shifted;
-    thread.shifted.active = false;
-    let value = thread.regs.get(reg);
-    thread.regs.set(reg, value.wrapping_sub(delta));
-    let (decoded, how, form) = instruction(site);
-    if let Form::Push { .. } = form
-        && decoded.mnemonic() == iced_x86::Mnemonic::Enter
-    {
-        thread.regs.rbp = thread.regs.rbp.wrapping_sub(delta);
+    let deltas = thread.shifted.changed;
+    let mut regs = thread.regs;
+    thread.shifted.undo(&mut regs);
+    thread.regs = regs;
+    let (decoded, writes) = instruction(site);
+    if decoded.mnemonic() == iced_x86::Mnemonic::Enter {
+        thread.regs.rbp = thread.regs.rbp.wrapping_sub(deltas[0].1);
     }
     let pc = site::get(site).pc;
     let (rsp, rbp) = (thread.shifted.rsp, thread.regs.rbp);
     let context = crate::context::path::find(thread, pc, rsp, rbp);
-    let Some(how) = how else {
-        written::record_rmw(thread, &form, Header { kind: kind::RMW, site, context, ..Header::default() });
-        thread.pending = 0;
-        return give_up_order(thread);
-    };
-    let aux = learned::store_aux(how);
-    written::record(thread, &decoded, &form, Header { kind: kind::STORE, aux, site, context, ..Header::default() });
-    if how != How::Plain {
-        thread.pending = 1;
+    if learned::loading() && !matches!(writes, Some((None, _))) {
+        let header = Header { kind: kind::LOAD, site, context, ..Header::default() };
+        for load in loads(&decoded).iter() {
+            written::record_load(thread, &load.form, header);
+        }
     }
-    give_up_order(thread);
-}
-
-fn give_up_order(thread: &mut Thread) {
+    match writes {
+        Some((None, form)) if thread.shifted.stores => {
+            written::record_rmw(thread, &form, Header { kind: kind::RMW, site, context, ..Header::default() });
+            thread.pending = 0;
+        }
+        Some((Some(how), form)) if thread.shifted.stores => {
+            let aux = learned::store_aux(how);
+            let header = Header { kind: kind::STORE, aux, site, context, ..Header::default() };
+            written::record(thread, &decoded, &form, header);
+            if how != How::Plain {
+                thread.pending = 1;
+            }
+        }
+        _ => {}
+    }
     if thread.holds_order != 0 {
         thread.holds_order = 0;
-        ring::control().order_lock.store(0, core::sync::atomic::Ordering::Release);
+        ring::control().order_lock.store(0, Ordering::Release);
     }
 }
-

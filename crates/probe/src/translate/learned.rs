@@ -103,17 +103,68 @@ pub fn address(b: &mut Builder<'_>, decoded: &Decoded, reg: Reg) {
     if decoded.memory_base() == Register::None && decoded.memory_index() == Register::None {
         return b.emit.constant(reg, displacement);
     }
-    let operand = MemoryOperand::new(
+    let mut operand = operand(decoded);
+    operand.displacement = displacement as i64;
+    let lea = Decoded::with2(Code::Lea_r64_m, register(reg), operand);
+    encode(b, &lea.unwrap_or_default());
+}
+
+/// The instruction's memory operand.
+pub fn operand(decoded: &Decoded) -> MemoryOperand {
+    MemoryOperand::new(
         decoded.memory_base(),
         decoded.memory_index(),
         decoded.memory_index_scale(),
-        displacement as i64,
+        decoded.memory_displacement64() as i64,
         8,
         false,
         Register::None,
-    );
-    let lea = Decoded::with2(Code::Lea_r64_m, register(reg), operand);
-    encode(b, &lea.unwrap_or_default());
+    )
+}
+
+/// The instruction on the alias of its operand if that is PM, without a record.
+pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
+    let flags = live::flags_before(i.pc);
+    let reg = free_register(decoded);
+    if flags {
+        save_flags(b);
+    }
+    b.emit.save(slot_t0(), reg);
+    address(b, decoded, reg);
+    b.emit.save(offset_of!(Thread, ea), reg);
+    on_engine_stack(b, gate!(is_pm));
+    let outside = b.emit.short(0x73); // jnc
+    b.emit.to_alias(reg);
+    b.emit.here(outside);
+    if flags {
+        restore_flags(b);
+    }
+    b.mark(Flavour::Alias, i.pc, reg);
+    encode(b, &redirected(decoded, reg));
+    b.mark(Flavour::Busy, i.pc, 0);
+    b.emit.load(reg, slot_t0());
+}
+
+/// Records that the operand is accessed, and leaves the access to the code that follows.
+pub fn touch(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u32, size: u32) {
+    let flags = live::flags_before(i.pc);
+    let reg = free_register(decoded);
+    if flags {
+        save_flags(b);
+    }
+    b.emit.save(slot_t0(), reg);
+    address(b, decoded, reg);
+    b.emit.save(offset_of!(Thread, ea), reg);
+    b.emit.load(reg, slot_t0());
+    on_engine_stack(b, gate!(is_pm));
+    let outside = b.emit.jcc(3); // jnc
+    b.emit.save_imm64(offset_of!(Thread, old), size as u64);
+    order::record(b, site, false);
+    let here = b.emit.at;
+    b.emit.patch(outside, here);
+    if flags {
+        restore_flags(b);
+    }
 }
 
 /// Emits an instruction through the encoder.
@@ -193,25 +244,68 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
         // PM is never thread-local storage; whatever this is, its address cannot be computed with `lea`.
         return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported);
     }
+    if loading() {
+        return super::loads::emit(b, i, &decoded);
+    }
+    emit_store(b, i, &decoded, Slot::T0);
+}
+
+/// Are loads recorded as well? Then PM is not even readable at the program's address.
+pub fn loading() -> bool {
+    crate::ring::control().options & wire::control::option::LOADS != 0
+}
+
+/// Where the scratch register of an instrumented access is spilled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slot {
+    T0,
+    /// For accesses inside a sequence that uses t0 itself.
+    T3,
+}
+
+impl Slot {
+    fn offset(self) -> usize {
+        match self {
+            Slot::T0 => slot_t0(),
+            Slot::T3 => offset_of!(Thread, t3),
+        }
+    }
+}
+
+/// What the record gate takes the value from.
+#[derive(Clone, Copy, Debug)]
+pub enum Value {
+    /// PM, after the access.
+    Memory,
+    /// The same, and the bytes before.
+    OldAndNew,
+    /// The register that the instruction stores, stored once more by this instruction.
+    Register(Code),
+    /// A number known now (the length of a load).
+    Number(u32),
+}
+
+pub fn emit_store(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, slot: Slot) {
+    let decoded = *decoded;
     let (kind_aux, size, flags) = match effect(&decoded) {
         Effect::Store(StoreShape { how, form, .. }) if gate_size(form).is_some() => {
             let captured = if cached_twin(decoded.code()).is_some() { flag::CAPTURED } else { 0 };
             ((kind::STORE, store_aux(how)), gate_size(form).unwrap_or(0), captured)
         }
         Effect::Rmw(form) if gate_size(form).is_some() => ((kind::RMW, 0), gate_size(form).unwrap_or(0), flag::HAS_OLD),
-        Effect::Store(_) | Effect::Rmw(_) => {
-            implicit::before(b, i);
-            b.mark(Flavour::Alias, i.pc, NO_REG);
-            b.copy(i);
-            return implicit::after(b, i);
-        }
+        Effect::Store(_) | Effect::Rmw(_) => return implicit::emit(b, i),
         Effect::Unsupported(_) => return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported),
         // Only looked like a store (a load through the same register): run it as it is.
         _ => return b.copy(i),
     };
     let same = order::same_path(b);
     let site = site::add(b.thread, i.pc, &i.bytes[..i.scan.len as usize], kind_aux, size, flags | same);
-    explicit(b, i, &decoded, site, size, flags & flag::HAS_OLD != 0);
+    let value = match cached_twin(decoded.code()) {
+        _ if flags & flag::HAS_OLD != 0 => Value::OldAndNew,
+        Some(code) => Value::Register(code),
+        None => Value::Memory,
+    };
+    explicit(b, i, &decoded, site, size, value, slot);
 }
 
 /// Flags into t2 (lahf's and seto's format), keeping all registers.
@@ -236,7 +330,16 @@ fn on_engine_stack(b: &mut Builder<'_>, gate: u64) {
     b.emit.load(RSP, offset_of!(Thread, app_rsp));
 }
 
-fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u32, size: u32, has_old: bool) {
+/// An access through the instruction's memory operand: tests the address, performs it on the alias, records it.
+pub fn explicit(
+    b: &mut Builder<'_>,
+    i: Instruction<'_>,
+    decoded: &Decoded,
+    site: u32,
+    size: u32,
+    value: Value,
+    slot: Slot,
+) {
     let flags_in = live::flags_before(i.pc);
     let flags_out = live::flags_before(i.next());
     let reg = free_register(decoded);
@@ -245,7 +348,7 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
     if flags_in {
         save_flags(b);
     }
-    b.emit.save(slot_t0(), reg);
+    b.emit.save(slot.offset(), reg);
     address(b, decoded, reg);
     b.emit.absolute(0x2b, reg, lo); // sub reg, [lo]
     b.emit.absolute(0x3b, reg, span); // cmp reg, [span]
@@ -259,7 +362,7 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
     let many = b.emit.jcc(5);
     let ordered = b.emit.at;
     b.emit.to_alias(reg);
-    if has_old {
+    if let Value::OldAndNew = value {
         keep_old(b, reg, size);
     }
     if flags_in {
@@ -268,16 +371,18 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
     b.mark(Flavour::Alias, i.pc, reg);
     encode(b, &redirected(decoded, reg));
     b.mark(Flavour::Busy, i.pc, 0);
-    if let Some(code) = cached_twin(decoded.code()) {
-        capture(b, decoded, code);
+    match value {
+        Value::Register(code) => capture(b, decoded, code),
+        Value::Number(number) => b.emit.save_imm64(offset_of!(Thread, old), number as u64),
+        Value::Memory | Value::OldAndNew => {}
     }
-    b.emit.load(reg, slot_t0());
+    b.emit.load(reg, slot.offset());
     order::record(b, site, flags_out);
     let back = b.emit.at;
 
     let mut bytes = [0u8; 15];
     bytes[..i.scan.len as usize].copy_from_slice(&i.bytes[..i.scan.len as usize]);
-    let (pc, scan) = (i.pc, i.scan);
+    let (pc, scan, decoded) = (i.pc, i.scan, *decoded);
     b.tail(move |b| {
         let i = Instruction { pc, bytes: &bytes, scan };
         // Hull test passed but there are several ranges: look at each.
@@ -290,13 +395,19 @@ fn explicit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u3
         let here = b.emit.at;
         b.emit.patch(outside, here);
         b.emit.save_imm(offset_of!(Thread, last_path), NO_PATH as u32);
-        b.emit.load(reg, slot_t0());
+        b.emit.load(reg, slot.offset());
         if flags_in {
             restore_flags(b);
         }
-        b.mark(Flavour::Clean, pc, 0);
-        b.copy(i);
-        b.mark(Flavour::Clean, i.next(), 0);
+        match slot {
+            Slot::T0 => {
+                b.mark(Flavour::Clean, pc, 0);
+                b.copy(i);
+                b.mark(Flavour::Clean, i.next(), 0);
+            }
+            // Part of a longer sequence: the access alone.
+            Slot::T3 => encode(b, &decoded),
+        }
         let jump = b.emit.jmp();
         b.emit.patch(jump, back);
         b.mark(Flavour::Busy, pc, 0);

@@ -42,11 +42,7 @@ pub fn locate(rip: u64) -> Option<Where> {
 
 /// Puts back what the instrumentation at an [`Where::Alias`] changed, and gives up the order lock: the instruction faulted.
 pub fn undo(thread: &mut Thread, reg: Reg, regs: &mut Regs) {
-    if thread.shifted.active {
-        thread.shifted.active = false;
-        let value = regs.get(thread.shifted.reg);
-        regs.set(thread.shifted.reg, value.wrapping_sub(thread.shifted.delta));
-    }
+    thread.shifted.undo(regs);
     if reg != super::learned::NO_REG {
         regs.set(reg, thread.t0);
     }

@@ -14,6 +14,7 @@ pub mod implicit;
 pub mod learned;
 pub mod link;
 pub mod live;
+pub mod loads;
 pub mod locate;
 pub mod order;
 pub mod vector;

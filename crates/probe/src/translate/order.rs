@@ -49,6 +49,9 @@ pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
     b.emit.save(offset_of!(Thread, ea), reg);
     b.emit.load(reg, slot_t0());
     record(b, site, keep);
+    if learned::loading() {
+        return learned::on_alias(b, i, &decoded);
+    }
     b.mark(Flavour::Alias, i.pc, NO_REG);
     b.copy(i);
 }

@@ -1,7 +1,7 @@
 //! What an instruction with an implicit or masked operand wrote, as records (contract rules 2 and 3).
 
 use iced_x86::Instruction as Decoded;
-use isa::effect::{Form, MaskSource, Opmask, StateArea};
+use isa::effect::{Form, LoadForm, MaskSource, Opmask, StateArea, StringAt};
 use wire::record::Header;
 
 use super::vector;
@@ -13,8 +13,13 @@ use crate::thread::Thread;
 /// Longest piece of one record: pieces end at multiples of this in the pool.
 const PIECE: u64 = 4096;
 
-/// Records [address, address + len) as it is in PM now, cut at 4 KiB borders of the pool offset.
+/// Records [address, address + len) as it is in PM now.
 pub fn range(thread: &mut Thread, header: Header, address: u64, len: u64, descending: bool) {
+    pieces(address, len, descending, |address, len| piece(thread, header, address, len));
+}
+
+/// Cuts a range of PM at 4 KiB borders of the pool offset.
+fn pieces(address: u64, len: u64, descending: bool, mut each: impl FnMut(u64, u64)) {
     let offset = pm::lookup(address).map_or(0, |(_, offset, _)| offset);
     let first = (PIECE - offset % PIECE).min(len);
     let pieces = 1 + (len - first).div_ceil(PIECE);
@@ -22,7 +27,7 @@ pub fn range(thread: &mut Thread, header: Header, address: u64, len: u64, descen
         let n = if descending { pieces - 1 - n } else { n };
         let start = if n == 0 { 0 } else { first + (n - 1) * PIECE };
         let size = if n == 0 { first } else { PIECE.min(len - start) };
-        piece(thread, header, address + start, size);
+        each(address + start, size);
     }
 }
 
@@ -31,6 +36,23 @@ fn piece(thread: &mut Thread, mut header: Header, address: u64, len: u64) {
     // SAFETY: the alias of PM that the program just wrote.
     let bytes = unsafe { core::slice::from_raw_parts(alias(address) as *const u8, len as usize) };
     ring::order(thread).put(header, &[bytes]);
+}
+
+/// A string's source or destination that was read.
+pub fn record_load(thread: &mut Thread, form: &LoadForm, mut header: Header) {
+    let LoadForm::String { element, at, repeats } = *form else { return };
+    let shifted = thread.shifted;
+    let first = if at == StringAt::Rsi { shifted.rsi } else { shifted.rdi };
+    let count = if repeats { shifted.rcx.wrapping_sub(thread.regs.rcx) } else { 1 };
+    let (size, down) = (element as u64, thread.flags & 0x400 != 0);
+    if count == 0 || !pm::is_pm(first) {
+        return;
+    }
+    let low = if down { first - (count - 1) * size } else { first };
+    pieces(low, count * size, down, |address, len| {
+        header.address = address;
+        ring::order(thread).put(header, &[&len.to_le_bytes()]);
+    });
 }
 
 /// A locked instruction: the bytes before (kept in `Thread::old`) and after.
