@@ -9,6 +9,8 @@ pub enum TargetError {
     Io { path: PathBuf, source: io::Error },
     #[error("{path}:{line}: unknown directive `{text}`; targets/conformance/README.md lists them", path = path.display())]
     Directive { path: PathBuf, line: usize, text: String },
+    #[error("{path}:{line}: `//~ {text}` names no rule; write ids, as in `//~ FP0101`", path = path.display())]
+    Expectation { path: PathBuf, line: usize, text: String },
     #[error("{path}: no `//@ build:` line; add one (c, cxx, rust or asm)", path = path.display())]
     NoLanguage { path: PathBuf },
     #[error("cannot run `{compiler}`: {source}; install it (Debian: gcc, g++, and rustup's rustc)")]

@@ -1,6 +1,7 @@
 //! The programs that the tests and benchmarks record: how they are found and how they are built.
 //!
-//! `conformance/` holds the suite that every recorder must pass alike, `pmdk/` what it takes to build the map
+//! `conformance/` holds the suite that every recorder must pass alike, `lint/` the programs with misuse that `lint` must
+//! find and their repaired twins, `pmdk/` what it takes to build the map
 //! examples that Debian's `libpmemobj-dev` ships. Built files go where the caller says and are reused while their
 //! sources and command lines stay the same.
 
@@ -8,10 +9,12 @@ mod compile;
 mod cpu;
 mod directives;
 mod error;
+mod expectation;
 pub mod pmdk;
 mod program;
 
 pub use cpu::Cpu;
 pub use directives::{Compare, Language};
 pub use error::TargetError;
-pub use program::{Program, conformance_programs};
+pub use expectation::Expectation;
+pub use program::{Program, conformance_programs, lint_programs};

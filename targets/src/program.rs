@@ -1,4 +1,4 @@
-//! The programs of the conformance suite.
+//! The programs of a suite: a folder of folders whose sources say in their first lines how they are built.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,6 +6,7 @@ use std::{env, fs};
 
 use crate::compile::compile;
 use crate::directives::{Compare, Directives, Language};
+use crate::expectation::{self, Expectation};
 use crate::{Cpu, TargetError};
 
 /// One program of the suite, not necessarily built.
@@ -13,14 +14,25 @@ use crate::{Cpu, TargetError};
 pub struct Program {
     /// Folder and name, as in `isa/avx`.
     pub name: String,
+    /// The suite's folder; programs include the files that lie in it.
+    root: PathBuf,
     source: PathBuf,
     language: Language,
     directives: Directives,
 }
 
-/// All programs, by name.
+/// All programs of the conformance suite, by name.
 pub fn conformance_programs() -> Result<Vec<Program>, TargetError> {
-    let root = suite_folder();
+    programs_below("conformance")
+}
+
+/// All programs with misuse that `lint` must find, and their repaired twins, by name.
+pub fn lint_programs() -> Result<Vec<Program>, TargetError> {
+    programs_below("lint")
+}
+
+fn programs_below(suite: &str) -> Result<Vec<Program>, TargetError> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join(suite);
     let mut programs = Vec::new();
     for folder in entries(&root)?.into_iter().filter(|path| path.is_dir()) {
         for source in entries(&folder)? {
@@ -31,10 +43,6 @@ pub fn conformance_programs() -> Result<Vec<Program>, TargetError> {
     }
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(programs)
-}
-
-fn suite_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("conformance")
 }
 
 fn entries(folder: &Path) -> Result<Vec<PathBuf>, TargetError> {
@@ -55,14 +63,25 @@ impl Program {
         let directives = Directives::parse(&source, &text)?;
         let language = directives.language.ok_or_else(|| TargetError::NoLanguage { path: source.clone() })?;
         let name = source.strip_prefix(root).unwrap_or(&source).with_extension("").display().to_string();
-        Ok(Some(Program { name, source, language, directives }))
+        Ok(Some(Program { name, root: root.to_owned(), source, language, directives }))
     }
 
     pub fn compare(&self) -> Compare {
         self.directives.compare
     }
 
-    /// Options of `fencepost record`.
+    /// The file that it is built from.
+    pub fn source(&self) -> &Path {
+        &self.source
+    }
+
+    /// What `lint` must say about it: its `//~` comments.
+    pub fn expectations(&self) -> Result<Vec<Expectation>, TargetError> {
+        let text = fs::read_to_string(&self.source).map_err(TargetError::io(&self.source))?;
+        expectation::parse(&self.source, &text)
+    }
+
+    /// Options of `fencepost record`, or of `fencepost lint` for its suite.
     pub fn record_args(&self) -> &[String] {
         &self.directives.args
     }
@@ -79,22 +98,22 @@ impl Program {
 
     /// Builds it, and its library, into `folder`. Returns the executable.
     pub fn build(&self, folder: &Path) -> Result<PathBuf, TargetError> {
-        let root = suite_folder();
+        let root = &self.root;
         let mut sources = vec![self.source.clone()];
-        for shared in [root.clone(), root.join("code")] {
-            sources.extend(entries(&shared)?.into_iter().filter(|path| {
+        for shared in [Some(root.as_path()), self.source.parent()].into_iter().flatten() {
+            sources.extend(entries(shared)?.into_iter().filter(|path| {
                 path.extension().is_some_and(|e| e == "h") || path.ends_with("pm.rs") || path.ends_with("asm_main.c")
             }));
         }
         if let Some(library) = &self.directives.library {
             let source = self.source.with_file_name(library);
             let mut command = Command::new("cc");
-            command.args(["-shared", "-fPIC", "-O1", "-g", "-I"]).arg(&root).arg(&source);
+            command.args(["-shared", "-fPIC", "-O1", "-g", "-I"]).arg(root).arg(&source);
             let output = folder.join(source.with_extension("so").file_name().unwrap_or_default());
             compile(command, &output, &[source])?;
         }
         let output = folder.join(&self.name);
-        compile(self.command(&root), &output, &sources)?;
+        compile(self.command(root), &output, &sources)?;
         Ok(output)
     }
 

@@ -1,2 +1,15 @@
-//! Project chores.
-fn main() {}
+//! Project chores: `cargo xtask --help` lists them.
+
+mod bench;
+mod build;
+mod cli;
+mod conformance;
+mod pmdk;
+mod real_programs;
+mod scratch;
+
+use clap::Parser as _;
+
+fn main() -> anyhow::Result<std::process::ExitCode> {
+    cli::Cli::parse().run()
+}

@@ -1,0 +1,20 @@
+//@ build: c
+//@ cflags: -O1 -mclwb -pthread
+//@ needs: clwb
+// A copy with non-temporal stores, and the pool is unmapped without a fence.
+#include "pm.h"
+
+static void copy(__m128i *to, const __m128i *from, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		_mm_stream_si128(&to[i], from[i]); //~ FP0103
+}
+
+int main(int argc, char **argv)
+{
+	static __m128i data[LINE / 16];
+	__m128i *pm = pm_create(argv[1]);
+	copy(pm, data, LINE / 16);
+	munmap(pm, POOL_SIZE);
+	return 0;
+}

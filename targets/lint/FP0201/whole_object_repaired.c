@@ -1,0 +1,30 @@
+//@ build: c
+//@ cflags: -O1 -mclwb -pthread
+//@ needs: clwb
+// Only the line that changed is flushed.
+#include "pm.h"
+
+struct object {
+	uint64_t count;
+	char pad[LINE - 8];
+	uint64_t name;
+	char pad2[LINE - 8];
+};
+
+static void persist_count(struct object *o)
+{
+	_mm_clwb(&o->count);
+	_mm_sfence();
+}
+
+int main(int argc, char **argv)
+{
+	struct object *o = pm_create(argv[1]);
+	PUT(o->name, 7);
+	PERSIST(&o->name);
+	for (int i = 0; i < 3; i++) {
+		PUT(o->count, i + 1);
+		persist_count(o);
+	}
+	return 0;
+}

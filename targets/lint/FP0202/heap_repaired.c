@@ -1,0 +1,26 @@
+//@ build: c
+//@ cflags: -O1 -mclwb -pthread
+//@ needs: clwb
+// Nodes in DRAM are not persisted.
+#include "pm.h"
+
+struct node {
+	uint64_t value;
+	char pad[LINE - 8];
+};
+
+static void persist(struct node *n)
+{
+	_mm_clwb(n);
+}
+
+int main(int argc, char **argv)
+{
+	struct node *pm = pm_create(argv[1]);
+	struct node *cached = aligned_alloc(LINE, sizeof *cached);
+	PUT(pm->value, 1);
+	PUT(cached->value, 1);
+	persist(pm);
+	_mm_sfence();
+	return 0;
+}

@@ -1,0 +1,15 @@
+//@ build: c
+//@ cflags: -O1 -mclwb -pthread
+//@ needs: clwb
+// Non-temporal stores do not stay in the cache: the flush has nothing to write back.
+#include "pm.h"
+
+int main(int argc, char **argv)
+{
+	long long *slot = pm_create(argv[1]);
+	for (int i = 0; i < 8; i++)
+		_mm_stream_si64(&slot[i], i);
+	_mm_clwb(slot); //~ FP0203
+	_mm_sfence();
+	return 0;
+}

@@ -1,0 +1,9 @@
+//! `cargo xtask bench record`: what recording costs, in one table.
+
+mod chore;
+mod measure;
+mod runner;
+mod table;
+mod workload;
+
+pub use chore::RecordBench;

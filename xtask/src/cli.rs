@@ -1,0 +1,51 @@
+//! The chores and their options.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::{bench, build, conformance, pmdk, real_programs};
+
+/// Chores of the Fencepost project.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+pub struct Cli {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Debug, Subcommand)]
+enum Chore {
+    /// Build the conformance programs and PMDK's map examples.
+    Targets,
+    /// Run the conformance suite; arguments go to the test harness (for example `isa/`).
+    Conformance {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+    /// Record PMDK's map examples and check that the events explain the final pools.
+    PmdkVerify(pmdk::PmdkVerify),
+    /// Run real programs natively and under the recorder: same output, same exit code, same files.
+    RealPrograms(real_programs::RealPrograms),
+    /// Measure.
+    #[command(subcommand)]
+    Bench(Bench),
+}
+
+#[derive(Debug, Subcommand)]
+enum Bench {
+    /// What recording costs, beside the peers that are installed.
+    Record(bench::RecordBench),
+}
+
+impl Cli {
+    pub fn run(self) -> anyhow::Result<ExitCode> {
+        match self.chore {
+            Chore::Targets => build::targets(),
+            Chore::Conformance { args } => conformance::run(&args),
+            Chore::PmdkVerify(chore) => chore.run(),
+            Chore::RealPrograms(chore) => chore.run(),
+            Chore::Bench(Bench::Record(chore)) => chore.run(),
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Runs every case twice, natively and recorded, and compares what can be seen from outside.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+use std::{env, fs};
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+
+use super::case::Case;
+use super::inputs::{INPUTS, words};
+use super::list::CASES;
+use super::outcome::Outcome;
+use super::packages;
+use crate::build;
+use crate::scratch::Scratch;
+
+#[derive(Args, Debug)]
+pub struct RealPrograms {
+    /// A smaller set with less input, for continuous integration.
+    #[arg(long)]
+    quick: bool,
+    /// Install missing Debian packages first (as root).
+    #[arg(long)]
+    install: bool,
+    /// Only cases whose name contains one of these.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+    /// Seconds until a run is given up.
+    #[arg(long, default_value_t = 300)]
+    limit: u32,
+}
+
+/// Where and with what the cases run.
+#[derive(Debug)]
+struct Stage<'a> {
+    fencepost: &'a Path,
+    scratch: &'a Scratch,
+    words: String,
+    limit: u32,
+    rustc: PathBuf,
+}
+
+/// One run's wall-clock time and what it showed.
+type Shown = (Duration, Outcome);
+
+impl RealPrograms {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let cases: Vec<&Case> = CASES.iter().filter(|case| self.wants(case)).collect();
+        if self.install {
+            packages::install(&cases)?;
+        }
+        let fencepost = build::fencepost()?;
+        let scratch = Scratch::new("real")?;
+        let words = words(if self.quick { 2_000 } else { 20_000 });
+        let stage = Stage { fencepost: &fencepost, scratch: &scratch, words, limit: self.limit, rustc: real_rustc() };
+        let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+        println!("{:<18} {:>9} {:>9}  result", "program", "native", "recorded");
+        for case in cases {
+            let (times, told) = match packages::missing(case) {
+                Some(program) => {
+                    skipped += 1;
+                    (None, format!("skipped: no {program}"))
+                }
+                None => match stage.try_case(case)? {
+                    (times, None) => {
+                        passed += 1;
+                        (Some(times), "same".to_owned())
+                    }
+                    (times, Some(difference)) => {
+                        failed += 1;
+                        (Some(times), format!("FAILED: {difference}"))
+                    }
+                },
+            };
+            let seconds = |time: Duration| format!("{:.2} s", time.as_secs_f64());
+            let (native, recorded) = times.map(|(a, b)| (seconds(a), seconds(b))).unwrap_or_default();
+            println!("{:<18} {native:>9} {recorded:>9}  {told}", case.name);
+        }
+        println!("{passed} passed, {failed} failed, {skipped} skipped");
+        Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn wants(&self, case: &Case) -> bool {
+        let named = self.names.is_empty() || self.names.iter().any(|name| case.name.contains(name.as_str()));
+        named && (case.quick || !self.quick)
+    }
+}
+
+/// `rustc` may be rustup's switch, which needs the home folder that the cases do not see.
+fn real_rustc() -> PathBuf {
+    let output = Command::new("rustc").args(["--print", "sysroot"]).output();
+    let sysroot = output.map(|o| String::from_utf8_lossy(&o.stdout).trim().to_owned()).unwrap_or_default();
+    Path::new(&sysroot).join("bin/rustc")
+}
+
+impl Stage<'_> {
+    /// Both times, and the difference if there is one.
+    fn try_case(&self, case: &Case) -> anyhow::Result<((Duration, Duration), Option<String>)> {
+        let (native, expected) = self.run(case, false)?;
+        let (recorded, got) = self.run(case, true)?;
+        let mut difference = expected.difference(&got);
+        if difference.is_some() {
+            // A script that differs from itself proves nothing about the recorder.
+            let (_, again) = self.run(case, false)?;
+            if let Some(own) = expected.difference(&again) {
+                difference = Some(format!("the script differs even natively: {own}"));
+            }
+        }
+        Ok(((native, recorded), difference))
+    }
+
+    fn run(&self, case: &Case, recorded: bool) -> anyhow::Result<Shown> {
+        // The same path for both: some programs print it.
+        let folder = self.scratch.fresh("run")?;
+        for (name, content) in INPUTS {
+            fs::write(folder.join(name), content)?;
+        }
+        fs::write(folder.join("words.txt"), &self.words)?;
+        if !case.setup.is_empty() {
+            let done = self.command(&["sh", "-c", case.setup], &folder).output()?;
+            ensure!(done.status.success(), "{}: {}", case.name, String::from_utf8_lossy(&done.stderr));
+        }
+        let (fencepost, trace) = (self.fencepost.to_string_lossy(), self.scratch.path().join("trace"));
+        let trace = trace.to_string_lossy();
+        let mut line = Vec::new();
+        if recorded {
+            line.extend([&*fencepost, "record", "--quiet", "--exit-with-target", "-o", &*trace]);
+            line.extend(case.options);
+            line.push("--");
+        }
+        line.extend(["bash", "-c", case.script]);
+        let start = Instant::now();
+        let output = self.command(&line, &folder).output().context("cannot run `timeout`")?;
+        let time = start.elapsed();
+        let _ = fs::remove_file(&*trace);
+        Ok((time, Outcome::new(output, case.files.then_some(&folder))?))
+    }
+
+    fn command(&self, line: &[&str], folder: &Path) -> Command {
+        let mut command = Command::new("timeout");
+        command.arg("--kill-after=5").arg(self.limit.to_string()).args(line).current_dir(folder).stdin(Stdio::null());
+        let path = env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{path}:/usr/sbin")).env("HOME", folder).env("LC_ALL", "C").env("TZ", "UTC");
+        // Rustup, pyenv and their like put switches into PATH that look for the home folder.
+        let python = Path::new("/usr/bin/python3");
+        command.env("PYTHON", if python.exists() { python } else { Path::new("python3") }).env("RUSTC", &self.rustc);
+        command
+    }
+}
