@@ -10,7 +10,7 @@ use crate::error::ReadError;
 use crate::event::*;
 use crate::reader::TraceReader;
 use crate::symbol::Symbolizer;
-use crate::tables::{ModuleKind, Tables};
+use crate::tables::{ModuleKind, Pool, Tables};
 
 /// What to show, and how.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,10 +49,12 @@ pub fn dump(path: &Path, options: &DumpOptions, out: &mut dyn Write) -> Result<(
     let reader = TraceReader::open(path)?;
     let mut events = select(&reader, &options.which)?;
     let tables = reader.tables();
+    let names = PoolNames::new(tables);
     let mut symbols = options.symbols.then(|| Symbolizer::new(tables));
+    let out = &mut io::BufWriter::new(out);
     while let Some((id, event)) = events.next_with_id()? {
         write!(out, "{} t{} ", id.0, event.thread.0)?;
-        write_kind(&event.kind, tables, out)?;
+        write_kind(&event.kind, tables, &names, out)?;
         write!(out, "  ")?;
         write_code(event.pc, false, tables, symbols.as_mut(), out)?;
         writeln!(out, "  c{}", event.context.0)?;
@@ -64,6 +66,7 @@ pub fn dump(path: &Path, options: &DumpOptions, out: &mut dyn Write) -> Result<(
             }
         }
     }
+    out.flush()?;
     Ok(())
 }
 
@@ -77,8 +80,8 @@ fn select<'r>(reader: &'r TraceReader, which: &Which) -> Result<Events<'r>, Dump
     })
 }
 
-fn write_kind(kind: &EventKind<'_>, tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
-    let at = |place: Place| format!("{}+{:#x}", pool_name(tables, place.pool), place.offset.0);
+fn write_kind(kind: &EventKind<'_>, tables: &Tables, names: &PoolNames, out: &mut dyn Write) -> io::Result<()> {
+    let at = |place: Place| At(names.of(place.pool), place.offset);
     match *kind {
         EventKind::Store { place, kind, bytes } => {
             let name = match kind {
@@ -111,7 +114,7 @@ fn write_kind(kind: &EventKind<'_>, tables: &Tables, out: &mut dyn Write) -> io:
         EventKind::Unmap { place, len, address } => write!(out, "unmap {} {len} at {address:#x}", at(place)),
         EventKind::Msync { place, len } => write!(out, "msync {} {len}", at(place)),
         EventKind::Fsync { pool, data_only } => {
-            write!(out, "{} {}", if data_only { "fdatasync" } else { "fsync" }, pool_name(tables, pool))
+            write!(out, "{} {}", if data_only { "fdatasync" } else { "fsync" }, names.of(pool))
         }
         EventKind::KernelWrite { place, bytes } => {
             write!(out, "kernel-write {} {} {}", at(place), bytes.len(), Hex(bytes))
@@ -120,7 +123,7 @@ fn write_kind(kind: &EventKind<'_>, tables: &Tables, out: &mut dyn Write) -> io:
             write!(out, "file-write {} {} {}", at(place), bytes.len(), Hex(bytes))
         }
         EventKind::FileZero { place, len } => write!(out, "file-zero {} {len}", at(place)),
-        EventKind::Resize { pool, len } => write!(out, "resize {} {len}", pool_name(tables, pool)),
+        EventKind::Resize { pool, len } => write!(out, "resize {} {len}", names.of(pool)),
         EventKind::ThreadStart => write!(out, "thread-start"),
         EventKind::ThreadEnd => write!(out, "thread-end"),
         EventKind::ProcessStart { process, parent: None } => write!(out, "process-start p{}", process.0),
@@ -140,12 +143,31 @@ fn write_kind(kind: &EventKind<'_>, tables: &Tables, out: &mut dyn Write) -> io:
     }
 }
 
-/// The pool's file name; with its number where several have the same.
-fn pool_name(tables: &Tables, pool: PoolId) -> String {
-    let name = |path: &str| path.rsplit('/').next().unwrap_or_default().to_owned();
-    let own = name(&tables.pool(pool).info.path);
-    let same = tables.pools.iter().filter(|other| name(&other.info.path) == own).count();
-    if same > 1 { format!("{own}#{}", pool.0) } else { own }
+/// The file names of pools; with their number where several have the same.
+struct PoolNames(Vec<String>);
+
+impl PoolNames {
+    fn new(tables: &Tables) -> PoolNames {
+        let name = |pool: &Pool| pool.info.path.rsplit('/').next().unwrap_or_default().to_owned();
+        let names: Vec<String> = tables.pools.iter().map(name).collect();
+        let numbered = names.iter().enumerate().map(|(number, own)| {
+            let same = names.iter().filter(|other| *other == own).count();
+            if same > 1 { format!("{own}#{number}") } else { own.clone() }
+        });
+        PoolNames(numbered.collect())
+    }
+
+    fn of(&self, pool: PoolId) -> &str {
+        &self.0[pool.0 as usize]
+    }
+}
+
+struct At<'a>(&'a str, PoolOffset);
+
+impl fmt::Display for At<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}+{:#x}", self.0, self.1.0)
+    }
 }
 
 fn write_code(

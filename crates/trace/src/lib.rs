@@ -2,7 +2,7 @@
 //! The only place that knows the file format; knows nothing of how a trace was recorded.
 //!
 //! [`TraceWriter`] and [`TraceReader`] are the two ends; [`stat`], [`verify`] and [`dump`] answer the questions
-//! that need no analysis. The layout of the file is described in [`format`](mod@format).
+//! that need no analysis. The layout of the file is described in `format.rs`.
 
 mod block;
 mod bytes;

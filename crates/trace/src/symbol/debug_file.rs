@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSection};
+use object::{Object, ObjectSection, ReadCache};
 
 use crate::tables::{CodeModule, ModuleKind};
 
@@ -47,8 +47,9 @@ fn path_of(bytes: &[u8]) -> PathBuf {
 }
 
 fn facts(path: &Path) -> Option<Facts> {
-    let bytes = fs::read(path).ok()?;
-    let file = object::File::parse(&*bytes).ok()?;
+    // Reads only what it is asked for: some binaries are huge.
+    let bytes = ReadCache::new(fs::File::open(path).ok()?);
+    let file = object::File::parse(&bytes).ok()?;
     let has_dwarf = file.section_by_name(".debug_info").is_some_and(|section| section.size() > 0);
     Some(Facts {
         build_id: file.build_id().ok().flatten().map(<[u8]>::to_vec),

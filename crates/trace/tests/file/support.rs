@@ -149,7 +149,7 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         6 => number().prop_map(|n| n.to_le_bytes().to_vec()),
         4 => vec(any::<u8>(), 0..70),
-        1 => vec(any::<u8>(), 4096),
+        1 => (any::<u8>(), 65..5000usize).prop_map(|(first, len)| (0..len).map(|n| first.wrapping_add(n as u8)).collect()),
     ]
 }
 
