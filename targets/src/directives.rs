@@ -1,4 +1,4 @@
-//! The `//@` lines at the head of a conformance program (targets/conformance/README.md explains them).
+//! The `//@` lines at the head of a program (the README.md of its suite explains them).
 
 use std::path::Path;
 
@@ -32,6 +32,7 @@ pub(crate) struct Directives {
     pub needs: Vec<String>,
     pub library: Option<String>,
     pub args: Vec<String>,
+    pub rules: Vec<String>,
     pub compare: Compare,
     pub pool_varies: bool,
 }
@@ -67,6 +68,7 @@ impl Directives {
             "needs" => self.needs = words(),
             "library" => self.library = Some(value.to_owned()),
             "args" => self.args = words(),
+            "rules" => self.rules = words(),
             "compare" => {
                 for word in value.split_whitespace() {
                     match word {

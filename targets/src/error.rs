@@ -7,7 +7,7 @@ use std::path::PathBuf;
 pub enum TargetError {
     #[error("{path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path}:{line}: unknown directive `{text}`; targets/conformance/README.md lists them", path = path.display())]
+    #[error("{path}:{line}: unknown directive `{text}`; the README.md of its suite lists them", path = path.display())]
     Directive { path: PathBuf, line: usize, text: String },
     #[error("{path}:{line}: `//~ {text}` names no rule; write ids, as in `//~ FP0101`", path = path.display())]
     Expectation { path: PathBuf, line: usize, text: String },

@@ -81,6 +81,12 @@ impl Program {
         expectation::parse(&self.source, &text)
     }
 
+    /// Whether findings of this rule are compared with the expectations.
+    pub fn is_about(&self, rule: &str) -> bool {
+        let prefixes = &self.directives.rules;
+        prefixes.is_empty() || prefixes.iter().any(|prefix| rule.starts_with(prefix.as_str()))
+    }
+
     /// Options of `fencepost record`, or of `fencepost lint` for its suite.
     pub fn record_args(&self) -> &[String] {
         &self.directives.args
