@@ -14,8 +14,8 @@ use wire::record::{Header, kind};
 use super::attach::{self, Request};
 use super::elf::{self, Elf, PF_X, PT_GNU_STACK};
 use super::image::{self, Spot};
-use super::stack::{AT_EXECFN, AT_RANDOM, Argument, Initial};
-use super::{heap, maps, modules, script};
+use super::stack::Initial;
+use super::{heap, identity, maps, modules, script};
 use crate::refuse;
 use crate::ring;
 use crate::sys::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
@@ -39,8 +39,7 @@ struct Start {
 pub fn start(stack_pointer: *const u64) -> ! {
     // SAFETY: `_start` passes the pointer on unchanged.
     let initial = unsafe { Initial::read(stack_pointer) };
-    let exec_fn = initial.aux(AT_EXECFN).unwrap_or(0);
-    attach::attach(&super::user::c_string(exec_fn).unwrap_or_default());
+    attach::attach(&initial.exec_fn);
     let request = attach::take_request();
     let thread = Thread::create(request.thread, request.process);
     thread.install();
@@ -61,12 +60,7 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     crate::signal::init(thread);
     let hidden = unmap_vdso();
 
-    let mut texts = alloc::vec![request.path.clone()];
-    if request.file != request.path {
-        texts.push(request.file.clone());
-    }
-    let mut argv: Vec<Argument> = initial.argv.iter().map(|a| Argument::Old(*a)).collect();
-    let (fd, elf) = match open_program(&request.file, &mut texts, &mut argv) {
+    let (fd, elf) = match open_program(&request.file, &mut initial.argv) {
         Ok(program) => program,
         Err(why) => refuse!(thread, "cannot run {}: it {why}", Text(&request.path)),
     };
@@ -88,15 +82,14 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     heap::init(program.end);
 
     initial.describe(&program, elf.headers.len(), interpreter.as_ref());
-    if ring::control().options & option::REAL_RANDOM == 0
-        && let Some(bytes) = initial.aux(AT_RANDOM)
-    {
-        // SAFETY: the kernel's 16 bytes on the stack.
-        unsafe { *(bytes as *mut [u8; 16]) = wire::virtual_time::at_random() };
+    if ring::control().options & option::REAL_RANDOM == 0 {
+        initial.set_random(wire::virtual_time::at_random());
     }
     // SAFETY: we run on the engine stack.
-    let stack = unsafe { initial.build(&texts, &argv, 0) };
+    let built = unsafe { initial.build(&request.path) };
+    let stack = built.stack;
     clean_below(stack);
+    identity::assume(&program, &built);
     allow_code_on_stack(&elf, stack);
     set_name(&request.path);
 
@@ -134,27 +127,16 @@ fn unmap_vdso() -> u64 {
 }
 
 /// Opens the program, through the interpreters of scripts; rewrites the arguments as the kernel does for these.
-fn open_program(path: &[u8], texts: &mut Vec<Vec<u8>>, argv: &mut Vec<Argument>) -> Result<(i32, Elf), String> {
+fn open_program(path: &[u8], argv: &mut Vec<Vec<u8>>) -> Result<(i32, Elf), String> {
     let mut path = path.to_vec();
-    // The last text so far is the path itself.
-    let mut path_text = texts.len() - 1;
     for _ in 0..=script::MAX_DEPTH {
         let fd = open(&path)?;
         let Some(script) = script::read(fd)? else {
             return elf::read(fd).map(|elf| (fd, elf));
         };
         modules::close(fd);
-        if !argv.is_empty() {
-            argv.remove(0);
-        }
-        argv.insert(0, Argument::New(path_text));
-        if let Some(argument) = script.argument {
-            texts.push(argument);
-            argv.insert(0, Argument::New(texts.len() - 1));
-        }
-        texts.push(script.interpreter.clone());
-        path_text = texts.len() - 1;
-        argv.insert(0, Argument::New(path_text));
+        let first = [Some(script.interpreter.clone()), script.argument, Some(path)];
+        argv.splice(..argv.len().min(1), first.into_iter().flatten());
         path = script.interpreter;
     }
     Err(String::from("is a script whose interpreters are scripts, too many in a row"))

@@ -19,6 +19,8 @@ pub struct Image {
     pub bias: u64,
     pub entry: u64,
     pub header_address: u64,
+    /// First byte of the first executable segment, and the end of the last one.
+    pub code: (u64, u64),
     /// End of the last segment's memory (not rounded).
     pub end: u64,
 }
@@ -48,10 +50,13 @@ pub fn map(thread: &mut Thread, fd: i32, elf: &Elf, spot: Spot) -> Result<Image,
         return Err(format!("is linked to {lo:#x}–{hi:#x}, where the probe itself lies"));
     }
     let mut end = 0;
+    let mut code = (u64::MAX, 0);
     for segment in elf.loads() {
         map_segment(fd, bias, segment)?;
         end = end.max(bias.wrapping_add(segment.vaddr + segment.mem_size));
         if segment.flags & PF_X != 0 {
+            code.0 = code.0.min(bias.wrapping_add(segment.vaddr));
+            code.1 = code.1.max(bias.wrapping_add(segment.vaddr + segment.file_size));
             let start = bias.wrapping_add(segment.vaddr) & !(PAGE - 1);
             let len = (segment.vaddr % PAGE + segment.mem_size + PAGE - 1) & !(PAGE - 1);
             crate::translate::code::mapped(start, len, protection(segment.flags));
@@ -59,7 +64,7 @@ pub fn map(thread: &mut Thread, fd: i32, elf: &Elf, spot: Spot) -> Result<Image,
         }
     }
     let address = |vaddr: u64| if vaddr == 0 { 0 } else { bias.wrapping_add(vaddr) };
-    Ok(Image { bias, entry: address(elf.entry), header_address: address(elf.header_address()), end })
+    Ok(Image { bias, entry: address(elf.entry), header_address: address(elf.header_address()), code, end })
 }
 
 /// Lets the kernel choose a place and gives it free again. Nothing else runs yet.

@@ -4,6 +4,7 @@ pub mod attach;
 pub mod boot;
 pub mod elf;
 pub mod heap;
+pub mod identity;
 pub mod image;
 pub mod maps;
 pub mod modules;

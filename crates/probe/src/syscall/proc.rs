@@ -7,7 +7,7 @@ use super::buffers;
 use super::dispatch::Call;
 use super::files;
 use crate::layout;
-use crate::load::{attach, heap, maps, modules, space, stack, user};
+use crate::load::{attach, heap, maps, modules, space, user};
 use crate::pm;
 use crate::sys::{EFAULT, EINVAL, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
 use crate::thread::Thread;
@@ -62,7 +62,6 @@ pub fn open(thread: &mut Thread, mut call: Call) -> Option<i64> {
     }
     let text = match &entry[..] {
         b"maps" => shown_maps(),
-        b"auxv" => stack::auxv().to_vec(),
         _ => return None,
     };
     Some(in_memory(&text, flags & O_CLOEXEC != 0))
