@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use wire::control::option;
 
 use super::dispatch::Call;
-use super::event;
+use super::{arity, event};
 use crate::layout;
 use crate::load::user;
 use crate::pm;
@@ -275,7 +275,7 @@ fn messages(thread: &mut Thread, mut call: Call, at: usize, count: usize) -> i64
 /// A call without a rule: what changed in PM behind its pointers?
 fn compare(thread: &mut Thread, call: Call) -> i64 {
     let mut before = Vec::new();
-    for address in call.args {
+    for &address in &call.args[..arity::count(call.nr)] {
         for piece in pm::pieces(address, COMPARED) {
             before.push((piece.start, content(piece.start, piece.len).to_vec()));
         }

@@ -1,5 +1,6 @@
 //! The program's system calls. Most go to the kernel as they are; the rest is in one file per family.
 
+pub mod arity;
 pub mod buffers;
 pub mod descriptors;
 pub mod dispatch;
