@@ -73,53 +73,54 @@ impl Actions {
         self.lock.reset();
     }
 
-    fn entry(&self, signal: i32) -> &mut Entry {
-        // SAFETY: callers hold the lock and checked the number.
+    /// Works on one signal's entry with the lock held.
+    fn with<T>(&self, signal: i32, work: impl FnOnce(&mut KernelAction) -> T) -> T {
+        let _guard = self.lock.lock();
+        // SAFETY: the lock is held.
         let entry = unsafe { &mut (&mut *self.entries.get())[signal as usize - 1] };
         if !entry.known {
             sys!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE);
             entry.known = true;
         }
-        entry
+        work(&mut entry.action)
     }
 
     pub fn get(&self, signal: i32) -> KernelAction {
-        let _guard = self.lock.lock();
-        self.entry(signal).action
+        self.with(signal, |action| *action)
     }
 
     /// `SA_RESETHAND`: back to the default before the handler runs.
     pub fn reset(&self, signal: i32) {
-        let _guard = self.lock.lock();
-        self.entry(signal).action.handler = SIG_DFL;
-        tell_kernel(signal, &self.entry(signal).action);
+        self.with(signal, |action| {
+            action.handler = SIG_DFL;
+            tell_kernel(signal, action);
+        });
     }
 
-    fn set(&self, signal: i32, action: &KernelAction) {
-        let _guard = self.lock.lock();
-        let entry = self.entry(signal);
-        entry.action = *action;
-        entry.action.flags &= KNOWN_FLAGS;
-        entry.action.mask = SignalSet(action.mask).blockable().0;
-        tell_kernel(signal, &entry.action);
+    fn set(&self, signal: i32, new: &KernelAction) {
+        self.with(signal, |action| {
+            *action = *new;
+            action.flags &= KNOWN_FLAGS;
+            action.mask = SignalSet(new.mask).blockable().0;
+            tell_kernel(signal, action);
+        });
     }
 
     /// What exec hands on: ignored signals stay ignored, also those whose handler is ours.
     pub fn before_exec(&self) {
-        let _guard = self.lock.lock();
-        for signal in 1..=SIGNALS as i32 {
-            if SignalSet::FAULTS.has(signal) && self.entry(signal).action.handler == SIG_IGN {
-                install(signal, &self.entry(signal).action);
-            }
-        }
+        self.ignored_faults(install);
     }
 
     /// The exec failed.
     pub fn after_failed_exec(&self) {
-        let _guard = self.lock.lock();
-        for signal in 1..=SIGNALS as i32 {
-            if SignalSet::FAULTS.has(signal) && self.entry(signal).action.handler == SIG_IGN {
-                install(signal, &catch::real_action(0));
+        self.ignored_faults(|signal, _| install(signal, &catch::real_action(0)));
+    }
+
+    fn ignored_faults(&self, work: impl Fn(i32, &KernelAction)) {
+        for signal in (1..=SIGNALS as i32).filter(|&s| SignalSet::FAULTS.has(s)) {
+            let action = self.get(signal);
+            if action.handler == SIG_IGN {
+                work(signal, &action);
             }
         }
     }
