@@ -5,13 +5,14 @@ use core::sync::atomic::Ordering;
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
-use super::event;
+use super::{event, operations};
 use crate::ring;
 use crate::sys::{nr, sys};
 use crate::thread::Thread;
 
 /// `exit_group`: the host hears of it first.
 pub fn group(thread: &mut Thread, call: Call) -> i64 {
+    operations::finish(thread);
     let header = Header { address: call.args[0] & 0xff, ..event::header(thread, kind::PROCESS_EXIT) };
     ring::order(thread).put(header, &[]);
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);

@@ -1,6 +1,6 @@
 //! Operations on standard input: one line per `read`, so that the recorder knows where each begins and ends.
 
-use core::sync::atomic::{AtomicU64, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use alloc::vec::Vec;
 
@@ -22,6 +22,8 @@ const LINE: u64 = 64 << 10;
 
 /// Operations begun so far.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
+/// The last one has not ended yet.
+static OPEN: AtomicBool = AtomicBool::new(false);
 
 pub fn wanted() -> bool {
     ring::control().options & option::OPERATIONS_STDIN != 0
@@ -29,10 +31,8 @@ pub fn wanted() -> bool {
 
 /// A read of standard input: the operation before is over; the next line, if there is one, begins another.
 pub fn read(thread: &mut Thread, call: Call) -> i64 {
+    finish(thread);
     let begun = BEGUN.load(Ordering::Relaxed);
-    if begun != 0 {
-        mark(thread, END, begun - 1);
-    }
     let mut line: Vec<u8> = Vec::new();
     let mut result = 0;
     while (line.len() as u64) < call.args[2].min(LINE) && line.last() != Some(&b'\n') {
@@ -50,9 +50,17 @@ pub fn read(thread: &mut Thread, call: Call) -> i64 {
         return -sys::EFAULT;
     }
     BEGUN.store(begun + 1, Ordering::Relaxed);
+    OPEN.store(true, Ordering::Relaxed);
     mark(thread, BEGIN, begun);
     event::kernel_write(thread, call.args[1], line.len() as u64);
     line.len() as i64
+}
+
+/// The operation under way, if there is one, is over.
+pub fn finish(thread: &mut Thread) {
+    if OPEN.swap(false, Ordering::Relaxed) {
+        mark(thread, END, BEGUN.load(Ordering::Relaxed) - 1);
+    }
 }
 
 fn mark(thread: &mut Thread, aux: u8, index: u64) {
