@@ -21,6 +21,8 @@ enum Rule {
     Vector { at: usize, count: usize },
     /// As many bytes as it returns, over the vector inside a `msghdr`.
     Message(usize),
+    /// As `Message`, for a list of `mmsghdr`; the call returns how many it filled.
+    Messages(usize),
     /// Nothing: pointers are only read.
     Nothing,
 }
@@ -34,6 +36,7 @@ fn rule(number: i64) -> Option<Rule> {
         libc::SYS_getcwd | libc::SYS_getrandom => Rule::Returned(0),
         libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 => Rule::Vector { at: 1, count: 2 },
         libc::SYS_recvmsg => Rule::Message(1),
+        libc::SYS_recvmmsg => Rule::Messages(1),
         libc::SYS_stat | libc::SYS_lstat | libc::SYS_fstat => Rule::Fixed(1, 144),
         libc::SYS_newfstatat => Rule::Fixed(2, 144),
         libc::SYS_clock_gettime => Rule::Fixed(1, 16),
@@ -78,6 +81,23 @@ pub fn has_rule(number: i64) -> bool {
     rule(number).is_some()
 }
 
+/// How many arguments a call has that can wait. Registers beyond them hold anything, perhaps an address in PM that
+/// another thread changes meanwhile. Calls that do not wait need no such care.
+fn argument_count(number: i64) -> usize {
+    match number {
+        libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 | libc::SYS_pause => 0,
+        libc::SYS_sched_yield => 0,
+        libc::SYS_nanosleep | libc::SYS_rt_sigsuspend | libc::SYS_flock => 2,
+        libc::SYS_poll | libc::SYS_accept | libc::SYS_connect | libc::SYS_fcntl | libc::SYS_ioctl | libc::SYS_semop => {
+            3
+        }
+        libc::SYS_wait4 | libc::SYS_epoll_wait | libc::SYS_accept4 | libc::SYS_rt_sigtimedwait => 4,
+        libc::SYS_clock_nanosleep | libc::SYS_semtimedop => 4,
+        libc::SYS_waitid | libc::SYS_select | libc::SYS_ppoll | libc::SYS_msgrcv => 5,
+        _ => 6,
+    }
+}
+
 /// PM behind the pointers of a call, before it.
 pub fn pm_behind_arguments(
     session: &Session,
@@ -85,7 +105,7 @@ pub fn pm_behind_arguments(
     call: &SystemCall,
 ) -> Result<Vec<(u64, Vec<u8>)>, StepError> {
     let mut found = Vec::new();
-    for &address in &call.args {
+    for &address in &call.args[..argument_count(call.number)] {
         for piece in session.pieces(task, address, COMPARED) {
             found.push((piece.address, session.content(task, piece)?));
         }
@@ -100,14 +120,27 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: 
         Some(Rule::Returned(at)) => session.emit_kernel_write(task, call.pc, call.args[at], result),
         Some(Rule::Fixed(at, len)) => session.emit_kernel_write(task, call.pc, call.args[at], len),
         Some(Rule::Vector { at, count }) => vector(session, task, call.pc, call.args[at], call.args[count], result),
-        Some(Rule::Message(at)) => {
-            session.emit_kernel_write(task, call.pc, call.args[at], 56)?;
-            // struct msghdr, 56 bytes: msg_iov at 16, msg_iovlen at 24.
-            let list = ptrace::read_u64(task.tid, call.args[at] + 16)?;
-            let count = ptrace::read_u64(task.tid, call.args[at] + 24)?;
-            vector(session, task, call.pc, list, count, result)
-        }
+        Some(Rule::Message(at)) => message(session, task, call.pc, call.args[at], MSGHDR, result),
+        Some(Rule::Messages(at)) => (0..result).try_for_each(|i| {
+            let header = call.args[at] + i * MMSGHDR;
+            // msg_len stands behind the msghdr; the upper half is padding.
+            let len = ptrace::read_u64(task.tid, header + MSGHDR)? & 0xffff_ffff;
+            message(session, task, call.pc, header, MMSGHDR, len)
+        }),
     }
+}
+
+/// Bytes of a `struct msghdr` and a `struct mmsghdr`.
+const MSGHDR: u64 = 56;
+const MMSGHDR: u64 = 64;
+
+/// One message has been received: its header is filled in, then its buffers.
+fn message(session: &mut Session, task: &mut Task, pc: u64, header: u64, size: u64, len: u64) -> Result<(), StepError> {
+    session.emit_kernel_write(task, pc, header, size)?;
+    // struct msghdr: msg_iov at 16, msg_iovlen at 24.
+    let list = ptrace::read_u64(task.tid, header + 16)?;
+    let count = ptrace::read_u64(task.tid, header + 24)?;
+    vector(session, task, pc, list, count, len)
 }
 
 fn vector(
@@ -131,10 +164,6 @@ fn vector(
 }
 
 fn compare(session: &mut Session, task: &mut Task, call: &SystemCall) -> Result<(), StepError> {
-    // While a call waited, other threads may have changed what its (perhaps stale) argument registers point to.
-    if session.steps != call.steps_before {
-        return Ok(());
-    }
     for (address, before) in &call.before {
         let mut now = vec![0; before.len()];
         ptrace::read(task.tid, *address, &mut now)?;

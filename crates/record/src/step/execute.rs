@@ -34,7 +34,6 @@ fn code_at(tid: Tid, pc: u64) -> Vec<u8> {
 /// Executes the instruction at the thread's pc and records what it does; string instructions as a whole.
 pub fn execute(session: &mut Session, task: &mut Task) -> Result<Stepped, StepError> {
     let before = ptrace::registers(task.tid)?;
-    session.steps += 1;
     returned(session, task, &before)?;
     let pc = before.rip;
     let bytes = code_at(task.tid, pc);

@@ -14,8 +14,6 @@ pub struct SystemCall {
     pub args: [u64; 6],
     /// PM behind the pointers of a call that the recorder has no rule for, as it was before.
     pub before: Vec<(u64, Vec<u8>)>,
-    /// Instructions of the whole recording up to the call.
-    pub steps_before: u64,
     /// The output file offset that `copy_file_range` and `splice` take through a pointer.
     pub output_offset: Option<u64>,
     /// What `execve` is asked to run.
@@ -39,7 +37,6 @@ pub fn before(session: &mut Session, task: &mut Task, registers: &Registers) -> 
         number: registers.rax.cast_signed(),
         args: [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9],
         before: Vec::new(),
-        steps_before: session.steps,
         output_offset: None,
         exec_path: String::new(),
     };

@@ -20,7 +20,7 @@
 //! - System calls without a rule show what they *changed* in PM; bytes overwritten with the same value do not show.
 //!   `io_uring`, and what the kernel writes when a thread ends (`set_tid_address`, robust futexes), do not show at all.
 //! - Timeouts of `poll`, `futex` and kin are real time. Job control stops (`SIGSTOP`, Ctrl-Z) are not passed on.
-//! - Process and thread ids are the real ones.
+//! - Where PID namespaces are not allowed, process and thread ids are the real ones.
 
 mod births;
 mod buffers;
@@ -42,6 +42,7 @@ mod session;
 mod shadow;
 mod signals;
 mod space;
+mod start;
 mod table;
 mod unknown;
 mod virtual_calls;

@@ -1,11 +1,8 @@
 //! The few `ptrace`, `waitpid` and memory calls that the reference recorder needs, with typed errors.
 
-use std::ffi::CString;
-use std::os::unix::ffi::OsStrExt;
-use std::{io, mem, ptr};
+use std::{io, mem};
 
 use super::error::StepError;
-use crate::target::Target;
 
 /// Kernel id of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -40,49 +37,15 @@ impl Stop {
     }
 }
 
-/// Starts a program, traced by this thread and without address space randomisation, and waits until it is
-/// stopped right after its exec.
-pub fn start(target: &Target) -> io::Result<Tid> {
-    let path = CString::new(target.path.as_os_str().as_bytes())?;
-    let arguments = pointers(&target.arguments);
-    let environment = pointers(&target.environment);
-    // SAFETY: between fork and exec the child makes only async-signal-safe calls; all pointers were made before.
-    let child = unsafe { libc::fork() };
-    match child {
-        -1 => return Err(io::Error::last_os_error()),
-        // SAFETY: in the child; the arrays end with a null pointer and their strings outlive the call.
-        0 => unsafe {
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-            if libc::ptrace(libc::PTRACE_TRACEME, 0, 0, 0) != -1 {
-                libc::execve(path.as_ptr(), arguments.as_ptr(), environment.as_ptr());
-            }
-            // Nothing else has run in the child: its exit code can only be the error number.
-            libc::_exit(*libc::__errno_location())
-        },
-        _ => {}
-    }
-    let tid = Tid(child);
-    match wait(Some(tid), true) {
-        Ok(Some((_, Stop::Signal(libc::SIGTRAP)))) => Ok(tid),
-        Ok(Some((_, Stop::Exited(error)))) => Err(io::Error::from_raw_os_error(error)),
-        _ => Err(io::Error::other("it was killed before its first instruction")),
-    }
-}
-
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
-}
-
-/// Follow every child and end them all should this thread end.
-pub fn follow_children(tid: Tid) -> Result<(), StepError> {
+/// Begins to trace a process: follow every child, and end them all should this thread end.
+pub fn seize(tid: Tid) -> Result<(), StepError> {
     let options = libc::PTRACE_O_TRACEFORK
         | libc::PTRACE_O_TRACEVFORK
         | libc::PTRACE_O_TRACECLONE
         | libc::PTRACE_O_TRACEEXEC
         | libc::PTRACE_O_TRACEVFORKDONE
         | libc::PTRACE_O_EXITKILL;
-    request("SETOPTIONS", libc::PTRACE_SETOPTIONS, tid, 0, options as usize)
+    request("SEIZE", libc::PTRACE_SEIZE, tid, 0, options as usize)
 }
 
 fn request(name: &'static str, request: libc::c_uint, tid: Tid, addr: usize, data: usize) -> Result<(), StepError> {

@@ -18,6 +18,7 @@ use super::session::{Session, State, Task};
 use super::shadow::ShadowStack;
 use super::signals::{self, Disposition};
 use super::space::Space;
+use super::start::{self, Keeper};
 use super::{births, image, virtual_calls};
 use crate::target::Target;
 
@@ -38,6 +39,8 @@ pub struct Runner<'a> {
     tasks: Vec<Task>,
     processes: Vec<Process>,
     first_status: Option<ExitStatus>,
+    /// Ends what is left, after this runner has reaped what it traces.
+    _keeper: Keeper,
 }
 
 impl Drop for Runner<'_> {
@@ -59,8 +62,7 @@ impl Drop for Runner<'_> {
 impl<'a> Runner<'a> {
     /// Starts the target; it is stopped before its first instruction.
     pub fn start(session: &'a mut Session, target: &Target) -> Result<Runner<'a>, StepError> {
-        let failed = |source| StepError::Start { path: target.path.to_string_lossy().into_owned(), source };
-        let tid = ptrace::start(target).map_err(failed)?;
+        let (keeper, tid) = start::start(target)?;
         let (thread, process) = (session.new_thread(), session.new_process());
         let task = Task {
             tid,
@@ -73,8 +75,7 @@ impl<'a> Runner<'a> {
             last_pc: 0,
         };
         let processes = vec![Process { speaker: thread, exit_told: false, ending: false }];
-        let runner = Runner { session, tasks: vec![task], processes, first_status: None };
-        ptrace::follow_children(tid)?;
+        let runner = Runner { session, tasks: vec![task], processes, first_status: None, _keeper: keeper };
         image::prepare(tid, &runner.session.options)?;
         runner.session.emit_without_place(thread, EventKind::ProcessStart { process, parent: None })?;
         Ok(runner)

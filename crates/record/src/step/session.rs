@@ -52,8 +52,6 @@ pub struct Session {
     pub pools: Pools,
     pub modules: Modules,
     pub world: World,
-    /// Instructions begun so far.
-    pub steps: u64,
     pub next_thread: u32,
     pub next_process: u32,
 }
@@ -63,7 +61,7 @@ impl Session {
         let mut modules = Modules::default();
         modules.watch(&mut trace, &options.watch);
         let pools = Pools::new(options.pm.clone());
-        Session { trace, options, pools, modules, world: World::default(), steps: 0, next_thread: 0, next_process: 0 }
+        Session { trace, options, pools, modules, world: World::default(), next_thread: 0, next_process: 0 }
     }
 
     pub fn new_thread(&mut self) -> ThreadId {
