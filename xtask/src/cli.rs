@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, build, conformance, pmdk, real_programs};
+use crate::{bench, bench_lint, build, conformance, pmdk, real_programs};
 
 /// Chores of the Fencepost project.
 #[derive(Debug, Parser)]
@@ -36,6 +36,8 @@ enum Chore {
 enum Bench {
     /// What recording costs, beside the peers that are installed.
     Record(bench::RecordBench),
+    /// Events per second of the lint, and its memory for longer and longer traces.
+    Lint(bench_lint::LintBench),
 }
 
 impl Cli {
@@ -46,6 +48,7 @@ impl Cli {
             Chore::PmdkVerify(chore) => chore.run(),
             Chore::RealPrograms(chore) => chore.run(),
             Chore::Bench(Bench::Record(chore)) => chore.run(),
+            Chore::Bench(Bench::Lint(chore)) => chore.run(),
         }
     }
 }

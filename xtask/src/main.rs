@@ -1,6 +1,7 @@
 //! Project chores: `cargo xtask --help` lists them.
 
 mod bench;
+mod bench_lint;
 mod build;
 mod cli;
 mod conformance;

@@ -1,4 +1,9 @@
-/* Writes tiny functions `int f(char *pm)` at run time: they store `value` at pm[offset] and return `result`. */
+/*
+ * Writes tiny functions `int f(char *pm)` at run time: they store `value` at pm[offset] and return `result`.
+ *
+ * Like most generated code they come without call-frame information, so nobody but a stepper can tell who called them:
+ * the programs that use them do not compare call paths.
+ */
 #include "pm.h"
 
 typedef int (*generated)(char *);

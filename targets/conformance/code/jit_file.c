@@ -1,6 +1,7 @@
 //@ build: c
 //@ cflags: -O1
 //@ args: --pm *.pool
+//@ compare: exact no-context
 // Generated code in a file with two mappings, one writable, one executable, as careful JITs do.
 #include "jit.h"
 

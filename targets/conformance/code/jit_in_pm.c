@@ -1,5 +1,6 @@
 //@ build: c
 //@ cflags: -O1
+//@ compare: exact no-context
 // Code that lies in the pool itself, written and run there: its stores to PM rewrite PM, once its own next instruction.
 #include "jit.h"
 

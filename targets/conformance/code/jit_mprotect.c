@@ -1,5 +1,6 @@
 //@ build: c
 //@ cflags: -O1
+//@ compare: exact no-context
 // Generated code under W^X: written while writable, run while executable, the page toggled by mprotect.
 #include "jit.h"
 

@@ -1,5 +1,6 @@
 //@ build: c
 //@ cflags: -O1
+//@ compare: exact no-context
 // Generated code whose page is unmapped and mapped again with other code: by munmap, by MAP_FIXED, by mremap, by madvise.
 #include "jit.h"
 

@@ -1,6 +1,7 @@
 //@ build: c
 //@ cflags: -O1
 //@ args: --pm *.pool
+//@ compare: exact no-context
 // Generated code on a page that is writable and executable, rewritten in place again and again: whole, and one byte of it.
 #include "jit.h"
 

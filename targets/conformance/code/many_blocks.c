@@ -1,5 +1,6 @@
 //@ build: c
 //@ cflags: -O1
+//@ compare: exact no-context
 // Two thousand generated functions: more code than a small cache or table of blocks holds at first.
 #include "jit.h"
 

@@ -1,6 +1,8 @@
 //@ build: c
 //@ cflags: -O1 -pthread
-// A read-write lock and a semaphore that lie in PM, as PMDK keeps them; used without contention.
+//@ compare: exact lengths
+// A read-write lock and a semaphore that lie in PM, as PMDK keeps them; used without contention. The lock holds its writer's
+// thread id meanwhile.
 #include "pm.h"
 #include <pthread.h>
 #include <semaphore.h>

@@ -1,7 +1,7 @@
 //! `cargo xtask bench record`: what recording costs, in one table.
 
 mod chore;
-mod measure;
+pub(crate) mod measure;
 mod runner;
 mod table;
 mod workload;

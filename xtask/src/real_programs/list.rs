@@ -181,7 +181,7 @@ pub const CASES: &[Case] = &[
     "#)
         .packages(&["dpkg"]),
     Case::new("timeout and kill", &["timeout"], r#"
-        timeout 0.1 sleep 5; echo $?; sleep 5 & kill $!; wait $!; echo $?; timeout -s KILL 0.1 sleep 5; echo $?
+        timeout 0.1 sleep 5; echo $?; { sleep 5 & kill $!; wait $!; echo $?; timeout -s KILL 0.1 sleep 5; echo $?; } 2> /dev/null
     "#)
         .packages(&["coreutils"])
         .real_time()

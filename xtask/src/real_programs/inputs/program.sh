@@ -7,7 +7,7 @@ f 6
 cat <(head -2 words.txt) <(tail -1 words.txt)
 sleep 0.01 & wait $!; echo "waited $?"
 (exit 7) || echo "subshell $?"
-(kill -SEGV $BASHPID) 2>/dev/null; echo "signal $?"
+{ (kill -SEGV $BASHPID); } 2>/dev/null; echo "signal $?"
 declare -A map=([a]=1 [b]=2); echo "${map[a]}${map[b]}" "${!map[@]}" | tr ' ' '\n' | sort
 printf '%s\n' "${BASH_VERSINFO[0]}" >&2
 exit 12
