@@ -12,5 +12,5 @@ int main(int argc, char **argv)
 	_mm_clwb(slot);
 	_mm_sfence();
 	munmap(slot, POOL_SIZE);
-	return 0;
+	_exit(0);
 }

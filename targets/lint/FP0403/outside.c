@@ -1,6 +1,7 @@
 //@ build: c
 //@ cflags: -O1 -lpmemobj
 //@ rules: FP04
+//@ args: --set FP0403.types=1
 // The nodes are kept consistent by transactions; this update of one is in none.
 #include "obj.h"
 

@@ -1,6 +1,7 @@
 //@ build: c
 //@ cflags: -O1 -lpmemobj
 //@ rules: FP04
+//@ args: --set FP0403.types=1
 // The node is updated in a transaction; the root is not of the chosen type.
 #include "obj.h"
 
