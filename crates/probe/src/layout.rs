@@ -14,7 +14,7 @@ pub const BRANCH_TABLE: u64 = 0x7180_0000;
 pub const BRANCH_TABLE_BYTES: u64 = 8 << 16;
 /// Site table (`site::Site`), grown on demand.
 pub const SITES: u64 = 0x7200_0000;
-pub const SITES_BYTES: u64 = 0x0100_0000;
+pub const SITES_BYTES: u64 = 0x0200_0000;
 /// The engine's heap: threads, blocks, tables.
 pub const HEAP: u64 = 0x7400_0000;
 pub const HEAP_END: u64 = 0x7f00_0000;

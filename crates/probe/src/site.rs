@@ -8,7 +8,7 @@ use crate::ring;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
 use crate::thread::Thread;
 
-/// What `gate/record.rs` must know about an instruction. 32 bytes: the gate indexes with a shift.
+/// What `gate/record.rs` must know about an instruction. 64 bytes: the gate indexes with a shift.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Site {
@@ -21,9 +21,15 @@ pub struct Site {
     /// The caller's rbp is at CFA + this; 0: it is still in rbp.
     pub rbp_offset: i32,
     pub flags: u32,
-    _pad: u32,
+    /// Length of the instruction.
+    pub len: u32,
     pub pc: u64,
+    pub bytes: [u8; 16],
+    _pad: [u64; 2],
 }
+
+const _: () = assert!(size_of::<Site>() == 1 << SITE_SHIFT);
+pub const SITE_SHIFT: u32 = 6;
 
 /// Bits of [`Site::flags`].
 pub mod flag {
@@ -80,7 +86,10 @@ pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size:
         }
         COUNT += 1;
         let kind_aux = kind_aux.0 as u32 | (kind_aux.1 as u32) << 8;
-        (address as *mut Site).write(Site { kind_aux, size, cfa_offset, rbp_offset, flags, _pad: 0, pc });
+        let (mut copy, len) = ([0u8; 16], bytes.len() as u32);
+        copy[..bytes.len()].copy_from_slice(bytes);
+        let site = Site { kind_aux, size, cfa_offset, rbp_offset, flags, len, pc, bytes: copy, _pad: [0; 2] };
+        (address as *mut Site).write(site);
         number
     };
     let header = Header { kind: kind::SITE, site: number, address: pc, ..Header::default() };

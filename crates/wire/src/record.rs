@@ -62,7 +62,8 @@ pub mod kind {
     /// P: u32 process.
     pub const THREAD_START: u8 = 14;
     pub const THREAD_END: u8 = 15;
-    /// P: u32 process, u32 parent (!0: none), u32 pid as the process sees it.
+    /// P: u32 process, u32 parent (!0: none), u32 pid as the process sees it. aux 1: it shares its parent's memory, and
+    /// so its tables of sites and contexts, until it execs (`vfork`).
     pub const PROCESS_START: u8 = 16;
     /// aux: 0 = code, 1 = signal; `address`: the number. Comes from the probe for exits it sees; the host
     /// adds it for processes that were killed.

@@ -6,7 +6,7 @@ use wire::record::{Header, kind};
 
 use super::cache::WORDS;
 use super::rule::{self, Rule};
-use crate::memory::SpinLock;
+use crate::memory::{SpinGuard, SpinLock};
 use crate::ring;
 use crate::thread::Thread;
 
@@ -32,10 +32,9 @@ struct Node {
 }
 static mut NUMBERS: Numbers = Numbers { heads: crate::map::U64Map::new(), nodes: Vec::new() };
 
-/// After fork: the child is the only thread.
-pub fn reset_locks() {
-    RULES.reset();
-    PATHS.reset();
+/// Held around fork, so that the child does not get tables that another thread was changing.
+pub fn fork_locks() -> (SpinGuard<'static>, SpinGuard<'static>) {
+    (PATHS.lock(), RULES.lock())
 }
 
 /// Code went away: its addresses may come to mean other code. Numbers given out stay; new paths get new ones.
@@ -88,6 +87,8 @@ struct Frame {
     /// Where the caller's rbp was saved, with its value.
     rbp_word: Option<(u64, u64)>,
     caller_rbp: u64,
+    /// Found without unwind information: not to be remembered, since more was looked at than is noted here.
+    guessed: bool,
 }
 
 /// What the path from some frame outwards depends on.
@@ -99,7 +100,7 @@ struct Outer {
 
 /// Unwinds one frame. `Err(true)`: the frames further out are unknown; `Err(false)`: there are none.
 fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<Frame, bool> {
-    let rule = rule::at(pc, innermost).ok_or(true)?;
+    let Some(rule) = rule::at(pc, innermost) else { return guess::unwind(rsp, rbp).ok_or(true) };
     let Rule { cfa_rbp, cfa_offset, deref, rbp_offset, outermost, signal } = rule;
     if outermost || signal {
         return Err(false);
@@ -117,7 +118,8 @@ fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<Frame, bool> {
         return Err(true);
     }
     let return_to = read(cfa - 8).ok_or(true)?;
-    if return_to == 0 {
+    // A signal handler returns into the restorer: the path ends at the handler (contract rule 9).
+    if return_to == 0 || rule::at(return_to, false).is_some_and(|rule| rule.signal) {
         return Err(false);
     }
     let (mut rbp_word, mut caller_rbp) = (None, rbp);
@@ -126,7 +128,7 @@ fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<Frame, bool> {
         caller_rbp = read(slot).ok_or(true)?;
         rbp_word = Some((slot, caller_rbp));
     }
-    Ok(Frame { cfa, return_to, cfa_by_rbp: cfa_rbp, cfa_word, rbp_word, caller_rbp })
+    Ok(Frame { cfa, return_to, cfa_by_rbp: cfa_rbp, cfa_word, rbp_word, caller_rbp, guessed: false })
 }
 
 /// The number of the path that (pc, rsp, rbp) is on. Unwinds up to the first frame whose path is in the thread's cache
@@ -145,7 +147,9 @@ pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
             }
         };
         frames.push(frame);
-        if let Some(known) = cached(thread, &frame) {
+        if !frame.guessed
+            && let Some(known) = cached(thread, &frame)
+        {
             outer = known;
             break;
         }
@@ -156,6 +160,7 @@ pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
         (pc, rsp, rbp) = (frame.return_to, frame.cfa, frame.caller_rbp);
     }
     let mut further: Option<Frame> = None;
+    let mut guessed = false;
     if outer.id != 0 {
         further = frames.pop();
     }
@@ -176,7 +181,10 @@ pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
         words.extend_from_slice(&outer.words);
         let id = number(thread, outer.id, frame.return_to, partial && outer.id == 0);
         outer = Outer { id, words, needs_rbp };
-        remember(thread, &frame, &outer);
+        guessed |= frame.guessed;
+        if !guessed {
+            remember(thread, &frame, &outer);
+        }
         further = Some(frame);
     }
     outer.id
@@ -204,6 +212,34 @@ fn remember(thread: &mut Thread, frame: &Frame, path: &Outer) {
     entry.id = path.id;
     entry.count = path.words.len() as u32;
     entry.words[..path.words.len()].copy_from_slice(&path.words);
+}
+
+mod guess {
+    //! Frames of code without unwind information (generated at run time, hand-written): the nearest stack word that is the
+    //! address behind a call instruction is taken for the return address. Right for code that keeps no such word in its
+    //! own frame.
+
+    use super::Frame;
+    use crate::translate::code;
+
+    /// Stack words to look at.
+    const WORDS: u64 = 256;
+
+    pub(super) fn unwind(rsp: u64, rbp: u64) -> Option<Frame> {
+        let first = (rsp + 7) & !7;
+        (0..WORDS).map(|i| first + i * 8).find_map(|slot| {
+            let return_to = super::read(slot)?;
+            code::follows_call(return_to).then_some(Frame {
+                cfa: slot + 8,
+                return_to,
+                cfa_by_rbp: false,
+                cfa_word: None,
+                rbp_word: None,
+                caller_rbp: rbp,
+                guessed: true,
+            })
+        })
+    }
 }
 
 /// Reads a stack word; the stack may be gone or the frame address wrong, so a fault gives `None`.

@@ -49,28 +49,33 @@ pub fn forget() {
 
 fn parse(pc: u64) -> Option<Rule> {
     let module = modules::find(pc)?;
-    if module.eh_frame_hdr == 0 {
+    if module.frames_end == 0 {
         return None;
     }
     // SAFETY: the module is mapped, with the segment that holds its unwind data.
-    let header_bytes = unsafe {
-        core::slice::from_raw_parts(module.eh_frame_hdr as *const u8, (module.frames_end - module.eh_frame_hdr) as usize)
+    let until_end = |from: u64| unsafe {
+        core::slice::from_raw_parts(from as *const u8, (module.frames_end - from) as usize)
     };
-    let bases = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr);
-    let header = EhFrameHdr::new(header_bytes, NativeEndian).parse(&bases, 8).ok()?;
-    let frame_at = match header.eh_frame_ptr() {
-        gimli::Pointer::Direct(address) => address,
-        gimli::Pointer::Indirect(_) => return None,
-    };
-    if frame_at < module.frames_start || frame_at >= module.frames_end {
-        return None;
-    }
-    // SAFETY: as above.
-    let frame_bytes = unsafe { core::slice::from_raw_parts(frame_at as *const u8, (module.frames_end - frame_at) as usize) };
-    let frame = EhFrame::new(frame_bytes, NativeEndian);
-    let bases = bases.set_eh_frame(frame_at);
     let mut context = UnwindContext::new();
-    let fde = header.table()?.fde_for_address(&frame, &bases, pc, |s, b, o| s.cie_from_offset(b, o)).ok()?;
+    let (frame, bases, fde);
+    if module.eh_frame_hdr == 0 {
+        frame = EhFrame::new(until_end(module.frames_start), NativeEndian);
+        bases = BaseAddresses::default().set_eh_frame(module.frames_start);
+        fde = frame.fde_for_address(&bases, pc, |s, b, o| s.cie_from_offset(b, o)).ok()?;
+    } else {
+        let hdr_base = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr);
+        let header = EhFrameHdr::new(until_end(module.eh_frame_hdr), NativeEndian).parse(&hdr_base, 8).ok()?;
+        let frame_at = match header.eh_frame_ptr() {
+            gimli::Pointer::Direct(address) => address,
+            gimli::Pointer::Indirect(_) => return None,
+        };
+        if frame_at < module.frames_start || frame_at >= module.frames_end {
+            return None;
+        }
+        frame = EhFrame::new(until_end(frame_at), NativeEndian);
+        bases = hdr_base.set_eh_frame(frame_at);
+        fde = header.table()?.fde_for_address(&frame, &bases, pc, |s, b, o| s.cie_from_offset(b, o)).ok()?;
+    }
     if !fde.contains(pc) {
         return None;
     }

@@ -42,8 +42,8 @@ global_asm!(
 
     // A direct branch whose target is not linked yet; gs:[arg] is the exit's number.
     ".globl gate_exit", "gate_exit:", "SAVE_STATE", "call engine_exit", "jmp gate_enter",
-    // An indirect branch to gs:[target] that the table does not know. rcx is in t0.
-    ".globl gate_miss", "gate_miss:", "mov rcx, gs:[{t0}]", "SAVE_STATE", "call engine_miss", "jmp gate_enter",
+    // An indirect branch to rdx that the table does not know. The program's rcx and rdx are in t0 and t1.
+    ".globl gate_miss", "gate_miss:", "mov gs:[{target}], rdx", "mov rdx, gs:[{t1}]", "mov rcx, gs:[{t0}]", "SAVE_STATE", "call engine_miss", "jmp gate_enter",
     // Go on at gs:[target] with the registers as they are (after faults, sigreturn, ...).
     ".globl gate_reenter", "gate_reenter:", "SAVE_STATE", "call engine_target", "jmp gate_enter",
     // A `syscall` instruction; gs:[target] is the pc after it.
@@ -75,6 +75,8 @@ global_asm!(
     ".globl gate_call_end", "gate_call_end:",
 
     t0 = const offset_of!(Thread, t0),
+    t1 = const offset_of!(Thread, t1),
+    target = const offset_of!(Thread, target),
     t2 = const offset_of!(Thread, t2),
     app_rsp = const offset_of!(Thread, app_rsp),
     engine_rsp = const offset_of!(Thread, engine_rsp),

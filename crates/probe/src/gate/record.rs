@@ -14,7 +14,7 @@ use wire::control::{Control, RING_BYTES};
 
 use crate::context::cache::{Entry, PathCache, SET_SHIFT, SPREAD, WAYS};
 use crate::layout;
-use crate::site::{Site, flag};
+use crate::site::{SITE_SHIFT, Site, flag};
 use crate::thread::Thread;
 
 global_asm!(
@@ -26,7 +26,7 @@ global_asm!(
     ".globl gate_record", "gate_record:",
     "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9", "push r10", "push r11",
     "mov esi, gs:[{site}]",
-    "shl rsi, 5",
+    "shl rsi, {site_shift}",
     "add rsi, {sites}",
     // --- order lock (sites without a store take it here; stores took it before)
     "cmp dword ptr [{many_tasks}], 0", "jne 50f",
@@ -217,6 +217,7 @@ global_asm!(
     old = const offset_of!(Thread, old),
     tid = const offset_of!(Thread, tid),
     sites = const layout::SITES,
+    site_shift = const SITE_SHIFT,
     s_flags = const offset_of!(Site, flags),
     s_cfa = const offset_of!(Site, cfa_offset),
     s_rbp = const offset_of!(Site, rbp_offset),

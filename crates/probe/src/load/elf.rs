@@ -111,3 +111,28 @@ impl Elf {
         self.loads().find(covers).map_or(0, |h| self.header_offset - h.offset + h.vaddr)
     }
 }
+
+/// Address (before the bias) and size of a section, from the file's section headers.
+pub fn section(fd: i32, name: &[u8]) -> Option<(u64, u64)> {
+    const HEADER: usize = 64;
+    let read = |at: u64, len: usize| {
+        let mut bytes = alloc::vec![0u8; len];
+        (sys!(nr::PREAD64, fd, bytes.as_mut_ptr(), len, at) == len as i64).then_some(bytes)
+    };
+    let long = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
+    let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
+    let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
+    let head = read(0, 64)?;
+    let (offset, size, count, names) = (long(&head, 40), half(&head, 58), half(&head, 60) as usize, half(&head, 62) as usize);
+    if offset == 0 || size as usize != HEADER || names >= count {
+        return None;
+    }
+    let headers = read(offset, count * HEADER)?;
+    let names = &headers[names * HEADER..][..HEADER];
+    let text = read(long(names, 24), (long(names, 32) as usize).min(1 << 20))?;
+    headers.chunks(HEADER).find_map(|header| {
+        let found = text.get(word(header, 0) as usize..)?;
+        let is_it = found.starts_with(name) && found.get(name.len()) == Some(&0);
+        is_it.then(|| (long(header, 16), long(header, 32)))
+    })
+}

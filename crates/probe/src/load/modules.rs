@@ -19,7 +19,7 @@ pub struct Module {
     pub end: u64,
     /// Address of `.eh_frame_hdr`; 0: there is none.
     pub eh_frame_hdr: u64,
-    /// The segment that `.eh_frame_hdr` and `.eh_frame` lie in.
+    /// The segment that `.eh_frame_hdr` and `.eh_frame` lie in; without the former, the latter itself.
     pub frames_start: u64,
     pub frames_end: u64,
 }
@@ -61,6 +61,10 @@ pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
                 module.eh_frame_hdr = module.base.wrapping_add(table);
                 module.frames_start = module.base.wrapping_add(h.vaddr);
                 module.frames_end = module.frames_start + h.file_size;
+            } else if let Some((address, size)) = elf::section(fd, b".eh_frame") {
+                // Static programs have no table to search in.
+                module.frames_start = module.base.wrapping_add(address);
+                module.frames_end = module.frames_start + size;
             }
         }
     }

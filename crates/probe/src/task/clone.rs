@@ -108,6 +108,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     let mut order = ring::order(thread);
     let result = {
         let _short = memory_calls::fork_locks();
+        let _paths = context::path::fork_locks();
         let _heap = memory::heap_lock().lock();
         // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
         unsafe { sys::call(call, args) }
@@ -141,7 +142,6 @@ fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request
     thread.tid = sys!(nr::GETTID) as u64;
     thread.signals.after_fork();
     thread::only(thread);
-    context::path::reset_locks();
     exit::after_fork(thread);
     wait::after_fork();
     if request.stack != 0 {

@@ -13,6 +13,8 @@ pub enum Flavour {
     Clean,
     /// As clean, but one register is in the spill slot `t0`.
     Spilled,
+    /// The same with the slot `t1`.
+    SpilledT1,
     /// The instruction's own access to the alias: the register is in `t0`, flags may be in `t2`.
     Alias,
     /// Inside instrumentation.

@@ -8,7 +8,7 @@ use isa::scan::Class;
 use super::arena::gate;
 use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
-use super::emit::RCX;
+use super::emit::{RCX, RDX};
 use super::learned;
 use super::live::relative_target;
 use crate::layout;
@@ -55,9 +55,9 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
             After::Next
         }
         Class::Ret | Class::RetImm => {
-            b.emit.save(slot_t0(), RCX);
+            spill(b);
             b.mark(Flavour::Clean, i.pc, 0);
-            b.emit.u8(0x59); // pop rcx
+            b.emit.u8(0x5a); // pop rdx
             b.mark(Flavour::Busy, i.pc, 0);
             if i.scan.class == Class::RetImm {
                 let at = i.scan.imm_at as usize;
@@ -73,7 +73,7 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
                 super::emulate::emit_class(b, i, Class::GsAccess);
                 return After::End;
             }
-            b.emit.save(slot_t0(), RCX);
+            spill(b);
             if i.scan.has_modrm_memory() && learned::loading() && learned::is_learned(i.pc) {
                 super::loads::branch_target(b, i);
             } else {
@@ -81,16 +81,11 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
                 load_target(b, i);
             }
             if i.scan.class == Class::CallInd {
-                b.mark(Flavour::Spilled, i.pc, RCX);
-                b.emit.save(offset_of!(Thread, target), RCX);
+                b.mark(Flavour::SpilledT1, i.pc, RDX);
                 push_return(b, i);
-                b.mark(Flavour::Busy, i.pc, 0);
-            } else {
-                b.mark(Flavour::Busy, i.pc, 0);
-                b.emit.save(offset_of!(Thread, target), RCX);
             }
-            b.emit.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
-            table_jump(b);
+            b.mark(Flavour::Busy, i.pc, 0);
+            through_table(b);
             After::End
         }
         Class::Syscall => {
@@ -102,19 +97,21 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
     }
 }
 
-/// rcx holds the target: through the table.
-fn through_table(b: &mut Builder<'_>) {
-    b.emit.save(offset_of!(Thread, target), RCX);
-    b.emit.bytes(&[0x0f, 0xb7, 0xc9]); // movzx ecx, cx
-    table_jump(b);
+/// The two registers that an indirect branch needs.
+fn spill(b: &mut Builder<'_>) {
+    b.emit.save(slot_t0(), RCX);
+    b.emit.save(offset_of!(Thread, t1), RDX);
 }
 
-fn table_jump(b: &mut Builder<'_>) {
+/// rdx holds the target: through the table. From here to the landing (`Builder::landing`) nothing touches the flags: only
+/// the target itself could know whether they are needed, and it may turn out to be the wrong one.
+fn through_table(b: &mut Builder<'_>) {
+    b.emit.bytes(&[0x0f, 0xb7, 0xca]); // movzx ecx, dx
     b.emit.bytes(&[0xff, 0x24, 0xcd]); // jmp [rcx*8 + table]
     b.emit.u32(layout::BRANCH_TABLE as u32);
 }
 
-/// `mov rcx, operand` from the bytes of `jmp/call operand`: FF /4 and FF /2 become 8B with register rcx.
+/// `mov rdx, operand` from the bytes of `jmp/call operand`: FF /4 and FF /2 become 8B with register rdx.
 fn load_target(b: &mut Builder<'_>, i: Instruction<'_>) {
     let mut bytes = [0u8; 16];
     let mut len = 0;
@@ -133,7 +130,7 @@ fn load_target(b: &mut Builder<'_>, i: Instruction<'_>) {
     }
     bytes[len] = rex;
     bytes[len + 1] = 0x8b;
-    bytes[len + 2] = i.bytes[modrm_at] & 0xc7 | RCX << 3;
+    bytes[len + 2] = i.bytes[modrm_at] & 0xc7 | RDX << 3;
     len += 3;
     let rest = &i.bytes[modrm_at + 1..i.scan.len as usize];
     bytes[len..len + rest.len()].copy_from_slice(rest);
@@ -168,8 +165,8 @@ fn load_target(b: &mut Builder<'_>, i: Instruction<'_>) {
 }
 
 fn far_target(b: &mut Builder<'_>, target: u64) {
-    b.emit.constant(RCX, target);
-    b.emit.bytes(&[0x48, 0x8b, 0x09]); // mov rcx, [rcx]
+    b.emit.constant(RDX, target);
+    b.emit.bytes(&[0x48, 0x8b, 0x12]); // mov rdx, [rdx]
 }
 
 /// Pushes the return address that the program expects.

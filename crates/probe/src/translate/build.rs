@@ -10,7 +10,7 @@ use isa::scan::{Class, Scan, scan};
 use super::arena::{self, gate};
 use super::block::{self, Block, Flavour, Mark};
 use super::emit::{self, Emit, RCX, RDX, Reg};
-use super::{branch, code, emulate, learned, link, live, order, watch};
+use super::{branch, code, emulate, learned, link, order, watch};
 use crate::thread::Thread;
 
 /// Blocks go on past conditional jumps and through direct jumps, up to this many instructions.
@@ -169,29 +169,17 @@ impl<'a> Builder<'a> {
         self.literals.push((disp_at, value));
     }
 
-    /// Checks that an indirect branch really wants `pc` (its table index is only 16 bits). rcx is in t0.
+    /// Checks that an indirect branch really wants `pc` (its table index is only 16 bits): its target is in rdx, the
+    /// program's rcx and rdx are in t0 and t1. Touches no flag: if the target is another one, that one may need them.
     /// Returns the displacement of the jump taken if not.
     pub fn landing(&mut self, pc: u64, miss: u64) -> u64 {
-        let target = offset_of!(Thread, target);
-        let chain;
-        if live::flags_before(pc) {
-            // Without touching the flags: rcx = target - pc; jrcxz.
-            let t1 = offset_of!(Thread, t1);
-            self.emit.save(t1, RDX);
-            self.emit.load(RCX, target);
-            self.emit.constant(RDX, pc.wrapping_neg());
-            self.emit.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
-            self.emit.load(RDX, t1);
-            let same = self.emit.short(0xe3); // jrcxz
-            chain = self.emit.jmp();
-            self.emit.here(same);
-            self.emit.load(RCX, slot_t0());
-        } else {
-            self.emit.constant(RCX, pc);
-            self.emit.cmp_gs(RCX, target);
-            self.emit.load(RCX, slot_t0());
-            chain = self.emit.jcc(5);
-        }
+        self.emit.constant(RCX, pc.wrapping_neg());
+        self.emit.bytes(&[0x48, 0x8d, 0x0c, 0x11]); // lea rcx, [rcx + rdx]
+        let same = self.emit.short(0xe3); // jrcxz
+        let chain = self.emit.jmp();
+        self.emit.here(same);
+        self.emit.load(RDX, offset_of!(Thread, t1));
+        self.emit.load(RCX, slot_t0());
         self.emit.patch(chain, miss);
         chain
     }
@@ -208,6 +196,10 @@ impl<'a> Builder<'a> {
             let Some(bytes) = code::bytes(pc) else {
                 return emulate::emit(self, pc, pc, emulate::What::NoCode);
             };
+            if crate::pm::is_pm(pc) {
+                // Its stores to itself go to the alias, unseen by us as changes of code.
+                return emulate::emit(self, pc, pc, emulate::What::CodeInPm);
+            }
             let Some(scan) = scan(bytes) else {
                 // The instruction reaches into a page that is not there: it faults when it runs.
                 return emulate::emit(self, pc, pc, emulate::What::NoCode);

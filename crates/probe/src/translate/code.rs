@@ -40,6 +40,19 @@ pub fn bytes(pc: u64) -> Option<&'static [u8]> {
     Some(unsafe { core::slice::from_raw_parts(pc as *const u8, (end - pc).min(LONGEST) as usize) })
 }
 
+/// Is this the address behind a call instruction? Looks at the bytes in front of it: `call rel32`, or `call r/m` in its
+/// possible lengths. Needs no lock that the caller may hold: a stale answer only misses a frame.
+pub fn follows_call(address: u64) -> bool {
+    let executable = |a: u64| regions().iter().any(|r| (r.start..r.end).contains(&a));
+    if address < 16 || !executable(address) || !executable(address - 7) {
+        return false;
+    }
+    // SAFETY: executable memory of the program, readable.
+    let before = unsafe { core::slice::from_raw_parts((address - 7) as *const u8, 7) };
+    let is_call_indirect = |modrm: u8| modrm & 0x38 == 0x10;
+    before[2] == 0xe8 || (2..=7).any(|len| before[7 - len] == 0xff && is_call_indirect(before[8 - len]))
+}
+
 /// The program mapped memory; executable parts become known. Whatever was there before is gone.
 pub fn mapped(start: u64, len: u64, prot: u64) {
     let _guard = super::lock().lock();
@@ -125,6 +138,7 @@ pub fn translated(pages: &[u64]) {
         let start = page * PAGE;
         if let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&start))
             && region.prot & PROT_WRITE != 0
+            && !crate::pm::is_pm(start)
         {
             sys!(nr::MPROTECT, start, PAGE, region.prot & !PROT_WRITE);
         }
@@ -158,7 +172,7 @@ pub fn write_fault(_thread: &mut Thread, address: u64) -> bool {
         return true;
     }
     let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&address)).copied() else { return false };
-    if region.prot & PROT_WRITE == 0 {
+    if region.prot & PROT_WRITE == 0 || crate::pm::is_pm(address) {
         return false;
     }
     drop_blocks(page, page + PAGE);

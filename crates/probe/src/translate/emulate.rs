@@ -26,6 +26,7 @@ pub enum What {
     /// Uses the GS segment, which is the engine's.
     Gs,
     Unsupported,
+    CodeInPm,
 }
 
 /// Leaves for the engine with `what`; the program goes on at `next`.
@@ -106,6 +107,9 @@ pub fn run(thread: &mut Thread) {
         thread.flags = thread.flags & !FLAGS | 1;
     } else if what == What::NoCode as u32 {
         crate::signal::no_code(thread);
+    } else if what == What::CodeInPm as u32 {
+        let pc = thread.pc;
+        crate::refuse!(thread, "the program executes code in a pool, at {pc:#x}; that is not supported");
     } else if what == What::Gs as u32 {
         let pc = thread.pc;
         crate::refuse!(thread, "the program uses the GS segment at {pc:#x}; the engine needs it for itself (another \

@@ -102,12 +102,8 @@ pub fn call(thread: &mut Thread) {
 
 /// The instruction of a site, and what it writes, if anything. `None` for how: a locked read-modify-write.
 fn instruction(site: u32) -> (Decoded, Option<(Option<How>, Form)>) {
-    let pc = site::get(site).pc;
-    let decoded = {
-        let _guard = super::lock().lock();
-        let bytes = super::code::bytes(pc).unwrap_or(&[]);
-        Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode()
-    };
+    let site = site::get(site);
+    let decoded = Decoder::with_ip(64, &site.bytes[..site.len as usize], site.pc, DecoderOptions::NONE).decode();
     let writes = match effect(&decoded) {
         Effect::Store(shape) => Some((Some(shape.how), shape.form)),
         Effect::Rmw(form) => Some((None, form)),
@@ -127,7 +123,7 @@ fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
         Form::Movdir64b { to } => (to.number() as u8, regs.get(to.number() as u8)),
         _ => {
             let base = decoded.memory_base();
-            if !base.is_gpr64() {
+            if !base.is_gpr64() || decoded.segment_prefix() == iced_x86::Register::FS {
                 crate::refuse!(thread, "a store without a base register into PM at {:#x}: {:?}", decoded.ip(), decoded.code());
             }
             let mut at = regs.get(base.number() as u8).wrapping_add(decoded.memory_displacement64());

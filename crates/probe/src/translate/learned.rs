@@ -23,7 +23,7 @@ use crate::thread::{NO_PATH, Thread};
 /// "No register is spilled."
 pub const NO_REG: Reg = 0xff;
 
-/// pc → 1. Kept for the life of the process: a wrong entry costs a test, never a wrong event.
+/// pc → how often it faulted. Kept for the life of the process: a wrong entry costs a test, never a wrong event.
 static mut LEARNED: U64Map<u8> = U64Map::new();
 /// Sites of system calls and implicit instructions, by pc.
 static mut PLAIN_SITES: U64Map<u32> = U64Map::new();
@@ -39,14 +39,21 @@ pub fn is_learned(pc: u64) -> bool {
 
 /// Instruments the instruction from now on, and its neighbours that store through the same base register: they will
 /// touch PM as well, and each fault costs microseconds.
-pub fn learn(_thread: &mut Thread, pc: u64) {
+pub fn learn(thread: &mut Thread, pc: u64) {
     let _guard = super::lock().lock();
-    learned_map().insert(pc, 1);
+    let times = learned_map().get(pc).unwrap_or(0);
+    if times == MAX_FAULTS {
+        crate::refuse!(thread, "the access at {pc:#x} lies partly in a pool and partly outside; that is not supported");
+    }
+    learned_map().insert(pc, times + 1);
     neighbours(pc);
     for number in block::with_instruction(pc) {
         link::unlink(number);
     }
 }
+
+/// An instruction is learned once per block that has it; one that goes on faulting cannot be instrumented.
+const MAX_FAULTS: u8 = 100;
 
 /// Instructions to look at behind a learned one.
 const NEAR: usize = 24;
@@ -66,7 +73,9 @@ fn neighbours(pc: u64) {
             return;
         }
         if next.memory_base() == base && matches!(effect(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. })) {
-            learned_map().insert(at, 1);
+            if learned_map().get(at).is_none() {
+                learned_map().insert(at, 1);
+            }
         }
         at += next.len() as u64;
     }
@@ -92,8 +101,21 @@ pub fn free_register(decoded: &Decoded) -> Reg {
         .unwrap_or(RAX)
 }
 
-/// `lea reg, [operand]`
+/// The address of the memory operand into `reg`. Keeps flags and all other registers.
 pub fn address(b: &mut Builder<'_>, decoded: &Decoded, reg: Reg) {
+    offset_into(b, decoded, reg);
+    if decoded.segment_prefix() == Register::FS {
+        // FSGSBASE: the kernel offers it on every processor that has PM instructions.
+        let base = if reg == RAX { RCX } else { RAX };
+        b.emit.save(offset_of!(Thread, t3), base);
+        b.emit.bytes(&[0xf3, 0x48, 0x0f, 0xae, 0xc0 | base]); // rdfsbase
+        b.emit.bytes(&[0x48, 0x8d, 0x44 | reg << 3, base << 3 | reg, 0]); // lea reg, [reg + base + 0]
+        b.emit.load(base, offset_of!(Thread, t3));
+    }
+}
+
+/// `lea reg, [operand]`, without the segment's base.
+fn offset_into(b: &mut Builder<'_>, decoded: &Decoded, reg: Reg) {
     if decoded.is_ip_rel_memory_operand() {
         return b.emit.constant(reg, decoded.ip_rel_memory_address());
     }
@@ -116,7 +138,7 @@ pub fn operand(decoded: &Decoded) -> MemoryOperand {
         decoded.memory_index(),
         decoded.memory_index_scale(),
         decoded.memory_displacement64() as i64,
-        8,
+        if decoded.memory_base().is_gpr64() { 8 } else { 4 },
         false,
         Register::None,
     )
@@ -182,6 +204,18 @@ fn encode(b: &mut Builder<'_>, instruction: &Decoded) {
 /// The instruction with its memory operand replaced by `[reg]`.
 fn redirected(decoded: &Decoded, reg: Reg) -> Decoded {
     let mut new = *decoded;
+    // `movabs` with an absolute address has forms without ModRM only.
+    match decoded.code() {
+        Code::Mov_moffs8_AL => new.set_code(Code::Mov_rm8_r8),
+        Code::Mov_moffs16_AX => new.set_code(Code::Mov_rm16_r16),
+        Code::Mov_moffs32_EAX => new.set_code(Code::Mov_rm32_r32),
+        Code::Mov_moffs64_RAX => new.set_code(Code::Mov_rm64_r64),
+        Code::Mov_AL_moffs8 => new.set_code(Code::Mov_r8_rm8),
+        Code::Mov_AX_moffs16 => new.set_code(Code::Mov_r16_rm16),
+        Code::Mov_EAX_moffs32 => new.set_code(Code::Mov_r32_rm32),
+        Code::Mov_RAX_moffs64 => new.set_code(Code::Mov_r64_rm64),
+        _ => {}
+    }
     new.set_memory_base(register(reg));
     new.set_memory_index(Register::None);
     new.set_memory_index_scale(1);
@@ -240,10 +274,6 @@ pub fn store_aux(how: How) -> u8 {
 
 pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
     let decoded = decode(i);
-    if decoded.segment_prefix() == Register::FS && decoded.memory_base() != Register::RSP {
-        // PM is never thread-local storage; whatever this is, its address cannot be computed with `lea`.
-        return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported);
-    }
     if loading() {
         return super::loads::emit(b, i, &decoded);
     }

@@ -66,11 +66,11 @@ fn note(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, size: u32) {
     learned::touch(b, i, decoded, site, size);
 }
 
-/// `mov rcx, [pointer in PM]` on behalf of an indirect branch; t0 is taken.
+/// `mov rdx, [pointer in PM]` on behalf of an indirect branch; t0 is taken.
 pub fn branch_target(b: &mut Builder<'_>, i: Instruction<'_>) {
     let mut decoded = learned::decode(i);
     debug_assert!(matches!(i.scan.class, Class::JmpInd | Class::CallInd) && decoded.op0_kind() == OpKind::Memory);
-    decoded = match Decoded::with2(iced_x86::Code::Mov_r64_rm64, iced_x86::Register::RCX, learned::operand(&decoded)) {
+    decoded = match Decoded::with2(iced_x86::Code::Mov_r64_rm64, iced_x86::Register::RDX, learned::operand(&decoded)) {
         Ok(mov) => mov,
         Err(_) => return emulate::emit(b, i.pc, i.pc, emulate::What::Unsupported),
     };

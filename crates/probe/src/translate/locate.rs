@@ -35,6 +35,7 @@ pub fn locate(rip: u64) -> Option<Where> {
         // effect before its one access: those have a mark of their own.
         Flavour::Clean if mark.at == at => Where::Clean { pc },
         Flavour::Spilled if mark.at == at => Where::Spilled { pc, reg: mark.reg, slot: offset_of!(Thread, t0) },
+        Flavour::SpilledT1 if mark.at == at => Where::Spilled { pc, reg: mark.reg, slot: offset_of!(Thread, t1) },
         Flavour::Alias if mark.at == at => Where::Alias { pc, reg: mark.reg },
         _ => Where::Busy,
     })

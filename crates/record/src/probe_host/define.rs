@@ -23,12 +23,13 @@ impl Translator<'_> {
         pid: u32,
     ) -> Result<(), Refusal> {
         let thread = ThreadId(header.thread.into());
-        let known = |id: ProcessId| self.processes.iter().find(|p| p.id == id);
+        let known = |id: ProcessId| self.processes.iter().position(|p| p.id == id);
         let process = match parent {
             None => Process::new(id, pid, thread),
             Some(parent) => {
-                let parent = known(parent).ok_or(Refusal::Damaged("a child of an unknown process"))?;
-                parent.fork(id, pid, thread)
+                let at = known(parent).ok_or(Refusal::Damaged("a child of an unknown process"))?;
+                let shares = (header.aux == 1).then(|| self.processes[at].shares.unwrap_or(at));
+                Process { shares, ..self.processes[at].fork(id, pid, thread) }
             }
         };
         if known(id).is_some() {
@@ -40,7 +41,7 @@ impl Translator<'_> {
     }
 
     pub(super) fn exec(&mut self, header: &Header) -> Result<(), Refusal> {
-        let process = self.process_index(header.thread)?;
+        let process = self.own_index(header.thread)?;
         let process = &mut self.processes[process];
         process.exec();
         self.shared.forget_watch_sites(process.pid);

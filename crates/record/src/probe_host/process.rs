@@ -51,6 +51,8 @@ pub(super) struct Process {
     pub pid: u32,
     pub first_thread: ThreadId,
     pub ended: bool,
+    /// The process (its place in the list) whose memory, and so whose tables, this one uses until it execs (`vfork`).
+    pub shares: Option<usize>,
     pub mappings: Mappings,
     pub code: CodeMap,
     sites: Rc<Vec<Site>>,
@@ -68,6 +70,7 @@ impl Process {
             pid,
             first_thread,
             ended: false,
+            shares: None,
             mappings: Mappings::default(),
             code: CodeMap::default(),
             sites: Rc::new(sites),
@@ -77,7 +80,7 @@ impl Process {
 
     /// The child of a fork: sees what its parent saw.
     pub fn fork(&self, id: ProcessId, pid: u32, first_thread: ThreadId) -> Process {
-        Process { id, pid, first_thread, ended: false, ..self.clone() }
+        Process { id, pid, first_thread, ended: false, shares: None, ..self.clone() }
     }
 
     /// Forgets everything about the program that was there before an exec.

@@ -92,7 +92,14 @@ impl<'a> Translator<'a> {
         }
     }
 
+    /// The process whose tables speak for a thread: its own, or the one whose memory it shares.
     pub(super) fn process_index(&self, thread: u16) -> Result<usize, Refusal> {
+        let own = self.own_index(thread)?;
+        Ok(self.processes[own].shares.unwrap_or(own))
+    }
+
+    /// The process of a thread.
+    pub(super) fn own_index(&self, thread: u16) -> Result<usize, Refusal> {
         match self.threads.get(thread as usize) {
             Some(&at) if at != NO_PROCESS => Ok(at as usize),
             _ => Err(Refusal::Damaged("a record of a thread that was never started")),
@@ -308,7 +315,7 @@ impl<'a> Translator<'a> {
             kind::PROCESS_EXIT => {
                 let number = header.address as i32;
                 let status = if header.aux == 1 { ExitStatus::Signal(number) } else { ExitStatus::Code(number) };
-                let process = self.process_index(header.thread)?;
+                let process = self.own_index(header.thread)?;
                 self.processes[process].ended = true;
                 self.push(header, EventKind::ProcessExit { status })
             }
