@@ -29,7 +29,9 @@ impl Translator<'_> {
             Some(parent) => {
                 let at = known(parent).ok_or(Refusal::Damaged("a child of an unknown process"))?;
                 let shares = (header.aux == 1).then(|| self.processes[at].shares.unwrap_or(at));
-                Process { shares, ..self.processes[at].fork(id, pid, thread) }
+                let mut child = self.processes[at].fork(id, pid, thread);
+                child.shares = shares;
+                child
             }
         };
         if known(id).is_some() {
