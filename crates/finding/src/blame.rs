@@ -1,0 +1,135 @@
+//! Whose fault it is: the first frame outside the libraries through which PM is reached.
+
+use trace::Tables;
+use trace::event::ModuleId;
+use trace::symbol::Symbolizer;
+
+use crate::finding::{Location, Role};
+use crate::glob;
+use crate::site::Site;
+
+/// Files whose code is never to blame for what its caller asked of it.
+#[derive(Clone, Debug)]
+pub struct Libraries {
+    /// Patterns over the file name of a module.
+    pub modules: Vec<String>,
+    /// Patterns over the path of a source file: library code that was compiled into the program.
+    pub sources: Vec<String>,
+}
+
+/// PMDK, and what it and programs copy with.
+const MODULES: &[&str] = &[
+    "libpmem.so*",
+    "libpmem2.so*",
+    "libpmemobj.so*",
+    "libpmemblk.so*",
+    "libpmemlog.so*",
+    "libpmempool.so*",
+    "libc.so*",
+    "libc-*.so",
+    "libpthread*.so*",
+    "ld-linux*.so*",
+    "libstdc++.so*",
+    "libgcc_s.so*",
+];
+
+/// The compilers' own headers (intrinsics), the system's, and Rust's standard library.
+const SOURCES: &[&str] = &["*/lib/gcc/*", "*/lib/clang/*", "/usr/include/*", "/rustc/*", "*/rustlib/src/*"];
+
+/// Those of [`MODULES`] that are PM libraries in the narrow sense.
+const PM_MODULES: &[&str] = &["libpmem*.so*"];
+
+impl Default for Libraries {
+    fn default() -> Self {
+        let owned = |list: &[&str]| list.iter().map(|&pattern| pattern.to_owned()).collect();
+        Libraries { modules: owned(MODULES), sources: owned(SOURCES) }
+    }
+}
+
+impl Libraries {
+    /// Whether this frame belongs to a library.
+    pub fn own(&self, location: &Location) -> bool {
+        let module = || self.modules.iter().any(|pattern| glob::matches(pattern, &location.module));
+        let source = |file: &String| self.sources.iter().any(|pattern| glob::matches(pattern, file));
+        module() || location.file.as_ref().is_some_and(source)
+    }
+}
+
+/// For each module of a trace, whether it is a PM library: code there stores on behalf of its caller.
+pub fn pm_library_modules(tables: &Tables) -> Vec<bool> {
+    let is_one = |path: &str| PM_MODULES.iter().any(|pattern| glob::matches(pattern, file_name(path)));
+    tables.modules.iter().map(|module| is_one(&module.path)).collect()
+}
+
+/// The frames of a site with their names, innermost first, inlined functions as frames of their own.
+pub fn frames(site: Site, role: Role, tables: &Tables, symbols: &mut Symbolizer<'_>) -> Vec<Location> {
+    let mut frames = Vec::new();
+    let here = symbols.frames(site.pc);
+    push(&mut frames, role, site.pc.module, site.pc.addr, &here, tables);
+    for return_to in tables.call_path(site.context) {
+        let caller = symbols.call_frames(return_to);
+        push(&mut frames, role, return_to.module, return_to.addr, &caller, tables);
+    }
+    frames
+}
+
+fn push(
+    into: &mut Vec<Location>,
+    role: Role,
+    module: ModuleId,
+    address: u64,
+    named: &[trace::symbol::Frame],
+    tables: &Tables,
+) {
+    let location = |file, line, function| Location {
+        role,
+        file,
+        line,
+        function,
+        module: file_name(&tables.module(module).path).to_owned(),
+        address,
+    };
+    if named.is_empty() {
+        into.push(location(None, None, None));
+    }
+    for frame in named {
+        let file = frame.source.as_ref().map(|source| source.file.clone());
+        let line = frame.source.as_ref().map(|source| source.line);
+        into.push(location(file, line, frame.function.clone()));
+    }
+}
+
+/// The place among the frames of the one to blame; the innermost if all are a library's.
+pub fn guilty(frames: &[Location], libraries: &Libraries) -> usize {
+    frames.iter().position(|frame| !libraries.own(frame)).unwrap_or(0)
+}
+
+pub(crate) fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(module: &str, file: Option<&str>) -> Location {
+        Location {
+            role: Role::Flush,
+            file: file.map(str::to_owned),
+            line: Some(1),
+            function: None,
+            module: module.to_owned(),
+            address: 0,
+        }
+    }
+
+    #[test]
+    fn the_first_frame_outside_libraries_is_guilty() {
+        let libraries = Libraries::default();
+        let path = [frame("libpmem.so.1", None), frame("libpmemobj.so.1.0.0", None), frame("app", Some("/src/app.c"))];
+        assert_eq!(guilty(&path, &libraries), 2);
+        let inlined = [frame("app", Some("/usr/lib/gcc/x86_64-linux-gnu/14/include/clwbintrin.h")), frame("app", None)];
+        assert_eq!(guilty(&inlined, &libraries), 1);
+        assert_eq!(guilty(&path[..2], &libraries), 0);
+    }
+}

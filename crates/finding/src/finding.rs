@@ -1,0 +1,147 @@
+//! What is reported: one cause, once.
+
+use std::fmt;
+
+use trace::event::EventId;
+
+use crate::severity::Severity;
+
+/// What kind of harm a rule is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Data that may not be in PM when the program relies on it.
+    Durability,
+    /// An order in PM that nothing guarantees.
+    Ordering,
+    /// A change that may be half done.
+    Atomicity,
+    /// Waste.
+    Performance,
+    /// Whatever a custom rule looks for.
+    Custom,
+}
+
+impl Class {
+    pub fn name(self) -> &'static str {
+        match self {
+            Class::Durability => "durability",
+            Class::Ordering => "ordering",
+            Class::Atomicity => "atomicity",
+            Class::Performance => "performance",
+            Class::Custom => "custom",
+        }
+    }
+}
+
+/// What a location has to do with the finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    Store,
+    Flush,
+    Fence,
+    Call,
+    /// The frame inside a library through which the guilty line acted.
+    Library,
+    /// A place of an event without a more special role.
+    Event,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Store => "store",
+            Role::Flush => "flush",
+            Role::Fence => "fence",
+            Role::Call => "call",
+            Role::Library => "library",
+            Role::Event => "event",
+        }
+    }
+}
+
+/// A place in the code, as far as it has names.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Location {
+    pub role: Role,
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub function: Option<String>,
+    /// File name of the executable or library.
+    pub module: String,
+    /// Address inside the module.
+    pub address: u64,
+}
+
+impl Location {
+    /// What names the location in the next recording, too: source if known, else the function or the address.
+    pub(crate) fn key(&self) -> String {
+        match (&self.file, self.line, &self.function) {
+            (Some(file), Some(line), _) => format!("{file}:{line}"),
+            (_, _, Some(function)) => format!("{}!{function}", self.module),
+            _ => format!("{}+{:#x}", self.module, self.address),
+        }
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let function = self.function.as_deref().unwrap_or("?");
+        match (&self.file, self.line) {
+            (Some(file), Some(line)) => write!(f, "{function} ({file}:{line})"),
+            _ => write!(f, "{function} ({}+{:#x})", self.module, self.address),
+        }
+    }
+}
+
+/// One call path to the guilty line, and how often it was met there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallPath {
+    pub count: u64,
+    /// Innermost frame first; begins at the instruction itself.
+    pub frames: Vec<Location>,
+}
+
+/// Short name of a finding: the same in every run, as long as rule and guilty line are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FindingId(pub String);
+
+impl FindingId {
+    /// FNV-1a over rule and location, folded to 32 bits: enough to tell the findings of one program apart.
+    pub fn new(rule: &str, location: &Location) -> FindingId {
+        let text = format!("{rule} {}", location.key());
+        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        });
+        FindingId(format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff)))
+    }
+}
+
+impl fmt::Display for FindingId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// One cause.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    pub id: FindingId,
+    pub rule: String,
+    pub class: Class,
+    pub severity: Severity,
+    pub title: String,
+    /// The guilty line first; then the library frame, then the other sides.
+    pub locations: Vec<Location>,
+    /// How often it happened.
+    pub count: u64,
+    /// Most frequent first.
+    pub paths: Vec<CallPath>,
+    /// Where in the trace it happened first.
+    pub first: EventId,
+}
+
+impl Finding {
+    pub fn guilty(&self) -> &Location {
+        &self.locations[0]
+    }
+}

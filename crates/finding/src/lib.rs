@@ -1,0 +1,16 @@
+//! Findings: one root cause each, with the code to blame, however often and on however many paths it was met.
+//!
+//! ```text
+//!   Sighting (rule, instruction, call path, count)  ──►  group  ──►  Finding (rule, source line, call paths beneath)
+//! ```
+//!
+//! An analysis counts sightings while it reads a trace, without a name for anything. [`group`](group::group) names
+//! the code, finds the frame to [`blame`] and joins what has the same cause; [`suppress`] removes what is intended.
+
+pub mod blame;
+pub mod finding;
+pub mod glob;
+pub mod group;
+pub mod severity;
+pub mod site;
+pub mod suppress;

@@ -1,0 +1,235 @@
+//! The pass over a trace.
+
+use std::rc::Rc;
+
+use finding::blame::Libraries;
+use finding::finding::Finding;
+use finding::group::{Cause, Sighting, group};
+use finding::severity::Severity;
+use finding::site::{Site, SiteId};
+use persistency::domain::Detail;
+use persistency::model::{Fences, ModelKind};
+use persistency::tracker::Tracker;
+use trace::event::{Event, EventId, EventKind, ExitStatus};
+use trace::{Ending, Outcome, ReadError, Tables, TraceReader};
+
+use crate::judge;
+use crate::rule::{Moment, Rule, RuleError, Wants};
+use crate::sightings::{Sightings, Sink};
+use crate::world::World;
+
+/// A rule that is switched on, and what its findings count as.
+pub struct Active {
+    pub rule: Box<dyn Rule>,
+    pub severity: Severity,
+}
+
+impl std::fmt::Debug for Active {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Active").field("rule", &self.rule.info().id).field("severity", &self.severity).finish()
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub model: ModelKind,
+    pub fences: Fences,
+    pub libraries: Libraries,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum LintError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("rule {rule}, at event {event}: {source}")]
+    Rule { rule: String, event: u64, source: RuleError },
+    #[error("the trace has more than {} different call paths and cannot be checked; please report it", Tag::MAX_SITES)]
+    TooManySites,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Report {
+    pub findings: Vec<Finding>,
+    pub events: u64,
+    /// Why stores that were pending at the end were not judged, if they were not.
+    pub unjudged: Option<&'static str>,
+}
+
+/// Reads a trace from its first event to its last.
+pub fn lint(reader: &TraceReader, rules: Vec<Active>, options: &Options) -> Result<Report, LintError> {
+    let tables = reader.tables();
+    let mut pass = Pass::new(tables, rules, options);
+    let mut events = reader.events();
+    while let Some((id, event)) = events.next_with_id()? {
+        pass.take(id, &event)?;
+    }
+    let unjudged = match reader.ending() {
+        Ending::Complete(Outcome::Ended(ExitStatus::Code(_))) => None,
+        Ending::Complete(Outcome::Ended(ExitStatus::Signal(_))) => Some("the program was killed by a signal"),
+        Ending::Complete(Outcome::Interrupted) => Some("the recording was interrupted"),
+        Ending::Complete(Outcome::Failed) | Ending::Cut { .. } | Ending::Damaged { .. } => {
+            Some("the trace does not reach the end of the program")
+        }
+    };
+    if unjudged.is_none() {
+        pass.judge()?;
+    }
+    Ok(Report { findings: pass.findings(&options.libraries), events: reader.event_count(), unjudged })
+}
+
+/// One pass: feed it every event, then judge what is left.
+#[derive(Debug)]
+pub struct Pass<'t> {
+    world: World<'t>,
+    tracker: Tracker,
+    rules: Vec<Active>,
+    /// The rules that want each kind of event.
+    stores: Vec<usize>,
+    flushes: Vec<usize>,
+    fences: Vec<usize>,
+    calls: Vec<usize>,
+    others: Vec<usize>,
+    sightings: Sightings,
+}
+
+impl<'t> Pass<'t> {
+    pub fn new(tables: &'t Tables, mut rules: Vec<Active>, options: &Options) -> Pass<'t> {
+        let model = options.model.build(options.fences);
+        if !model.needs_flushes() {
+            rules.retain(|active| !active.rule.info().about_flushes);
+        }
+        let wanting = |wanted: Wants| -> Vec<usize> {
+            let wants = |at: &usize| rules[*at].rule.wants(tables).contains(wanted);
+            (0..rules.len()).filter(wants).collect()
+        };
+        Pass {
+            stores: wanting(Wants::STORES),
+            flushes: wanting(Wants::FLUSHES),
+            fences: wanting(Wants::FENCES),
+            calls: wanting(Wants::CALLS),
+            others: wanting(Wants::OTHERS),
+            world: World::new(tables),
+            // Rules look at the newest stores of a line only.
+            tracker: Tracker::new(model, Detail::LastWriters),
+            rules,
+            sightings: Sightings::default(),
+        }
+    }
+
+    /// Takes the next event.
+    #[inline]
+    pub fn take(&mut self, id: EventId, event: &Event<'_>) -> Result<(), LintError> {
+        let site = self.world.sites.number(Site { pc: event.pc, context: event.context });
+        let tag = Tag::pack(id, site).ok_or(LintError::TooManySites)?;
+        let step = self.tracker.apply(tag, event);
+        let wanting = match event.kind {
+            EventKind::Store { .. }
+            | EventKind::Rmw { .. }
+            | EventKind::KernelWrite { .. }
+            | EventKind::FileWrite { .. } => &self.stores,
+            EventKind::Flush { .. } => &self.flushes,
+            EventKind::Fence { .. } => &self.fences,
+            EventKind::Call { .. } | EventKind::Return { .. } => &self.calls,
+            _ => &self.others,
+        };
+        if !wanting.is_empty() {
+            let moment = Moment { id, event, site, step, world: &self.world };
+            for &at in wanting {
+                let mut out = Sink { all: &mut self.sightings, rule: at, event: id };
+                let rule = &mut self.rules[at].rule;
+                if let Err(source) = rule.event(&moment, &mut out) {
+                    return Err(LintError::Rule { rule: rule.info().id.to_string(), event: id.0, source });
+                }
+            }
+        }
+        self.world.update(id, site, event, &step);
+        Ok(())
+    }
+
+    /// The program has ended by itself: what is pending now is lost.
+    pub fn judge(&mut self) -> Result<(), LintError> {
+        for lost in judge::lost(&self.tracker, &self.world) {
+            for (at, active) in self.rules.iter_mut().enumerate() {
+                let mut out = Sink { all: &mut self.sightings, rule: at, event: lost.event };
+                if let Err(source) = active.rule.lost(&lost, &mut out) {
+                    let (rule, event) = (active.rule.info().id.to_string(), judge::END.0);
+                    return Err(LintError::Rule { rule, event, source });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many lines have a store that is not guaranteed.
+    pub fn dirty_line_count(&self) -> usize {
+        self.tracker.dirty_line_count()
+    }
+
+    /// What each rule reported, by site and without names: rule id, site, count; in order.
+    pub fn sighted(&self) -> Vec<(String, Site, u64)> {
+        let named = self.sightings.tallies.iter().map(|(key, tally)| {
+            let rule = self.rules[key.rule].rule.info().id.to_string();
+            (rule, self.world.sites.get(key.site), tally.count)
+        });
+        let mut sorted: Vec<_> = named.collect();
+        sorted.sort();
+        sorted
+    }
+
+    /// Names the code and joins what has one cause.
+    pub fn findings(&self, libraries: &Libraries) -> Vec<Finding> {
+        let mut causes: Vec<Cause> = Vec::new();
+        let mut rule_of: Vec<usize> = Vec::new();
+        let mut known: rustc_hash::FxHashMap<(usize, Option<Rc<str>>), usize> = rustc_hash::FxHashMap::default();
+        let mut keys: Vec<_> = self.sightings.tallies.iter().collect();
+        keys.sort_by_key(|(key, tally)| (key.rule, tally.first, key.site));
+        let mut sightings = Vec::with_capacity(keys.len());
+        for (key, tally) in keys {
+            let cause = *known.entry((key.rule, key.message.clone())).or_insert_with(|| {
+                let active = &self.rules[key.rule];
+                let info = active.rule.info();
+                causes.push(Cause {
+                    rule: info.id.to_string(),
+                    class: info.class,
+                    severity: active.severity,
+                    title: key.message.as_deref().unwrap_or(&info.title).to_owned(),
+                });
+                rule_of.push(key.rule);
+                causes.len() - 1
+            });
+            let site = |id: SiteId| self.world.sites.get(id);
+            sightings.push(Sighting {
+                cause,
+                site: site(key.site),
+                role: key.role,
+                related: key.related.map(|(role, id)| (role, site(id))),
+                count: tally.count,
+                first: tally.first,
+            });
+        }
+        group(&causes, &sightings, self.world.tables, libraries, |cause, frames| {
+            self.rules[rule_of[cause]].rule.dismisses(frames)
+        })
+    }
+}
+
+/// What the tracker keeps of an event in place of its number: the number and the site in one word, so that a pending
+/// store can be blamed without a table of events.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tag;
+
+impl Tag {
+    const SITE_BITS: u32 = 24;
+    pub const MAX_SITES: u32 = 1 << Self::SITE_BITS;
+
+    #[inline]
+    pub fn pack(id: EventId, site: SiteId) -> Option<EventId> {
+        (site.0 < Self::MAX_SITES).then_some(EventId(id.0 << Self::SITE_BITS | u64::from(site.0)))
+    }
+
+    #[inline]
+    pub fn unpack(tag: EventId) -> (EventId, SiteId) {
+        (EventId(tag.0 >> Self::SITE_BITS), SiteId(tag.0 as u32 & (Self::MAX_SITES - 1)))
+    }
+}

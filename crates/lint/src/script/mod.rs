@@ -1,0 +1,1 @@
+//! Rules written in a small script language.

@@ -1,0 +1,130 @@
+//! For people, in the manner of rustc: the guilty line with its source, the other sides, call paths and counts beneath.
+
+use std::path::PathBuf;
+
+use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
+use finding::finding::{CallPath, Finding, Location, Role};
+use finding::severity::Severity;
+
+use crate::source::Sources;
+
+/// At most so many call paths and frames of each are shown; the counts cover all.
+const PATHS: usize = 3;
+const FRAMES: usize = 8;
+
+/// What is said once, at the end.
+#[derive(Clone, Debug, Default)]
+pub struct Summary {
+    pub suppressed: u64,
+    pub events: u64,
+}
+
+/// Renders findings.
+#[derive(Debug)]
+pub struct Human {
+    renderer: Renderer,
+    sources: Sources,
+}
+
+impl Human {
+    /// Looks for relative source paths in `folders`.
+    pub fn new(colours: bool, folders: Vec<PathBuf>) -> Human {
+        let renderer = if colours { Renderer::styled() } else { Renderer::plain() };
+        Human { renderer, sources: Sources::new(folders) }
+    }
+
+    /// One finding, several lines, without the last line's end.
+    pub fn finding(&mut self, finding: &Finding) -> String {
+        let title = level(finding.severity).primary_title(finding.title.as_str()).id(finding.rule.as_str());
+        let mut group = Group::with_title(title);
+        for (number, location) in finding.locations.iter().enumerate() {
+            if location.role != Role::Library {
+                group = group.element(self.place(location, number == 0));
+            }
+        }
+        if let Some(library) = finding.locations.iter().find(|location| location.role == Role::Library) {
+            let name = library.function.as_deref().unwrap_or("?");
+            group = group.element(Level::NOTE.message(format!("through `{name}` of {}", library.module)));
+        }
+        for text in paths(&finding.paths) {
+            group = group.element(Level::NOTE.message(text));
+        }
+        let times = if finding.count == 1 { "once".to_owned() } else { format!("{} times", finding.count) };
+        let footer = format!("{times}, first at event {}; finding {}; `fencepost explain {}` says more",
+            finding.first.0, finding.id, finding.rule);
+        self.renderer.render(&[group.element(Level::HELP.with_name("help").message(footer))])
+    }
+
+    fn place(&mut self, location: &Location, guilty: bool) -> Element<'static> {
+        let function = location.function.as_deref().unwrap_or("an unnamed function");
+        let (Some(file), Some(line)) = (&location.file, location.line) else {
+            let at = format!("{}+{:#x} ({} in {function})", location.module, location.address, location.role.name());
+            return Origin::path(at).into();
+        };
+        match self.sources.line(file, line).filter(|text| !text.trim().is_empty()) {
+            Some(text) => {
+                let start = text.len() - text.trim_start().len();
+                let span = start..text.trim_end().len();
+                let (kind, label) = if guilty {
+                    (AnnotationKind::Primary, format!("{} in `{function}`", location.role.name()))
+                } else {
+                    (AnnotationKind::Context, format!("the other side: {} in `{function}`", location.role.name()))
+                };
+                Snippet::source(text)
+                    .line_start(line as usize)
+                    .path(file.clone())
+                    .annotation(kind.span(span).label(label))
+                    .into()
+            }
+            None => Origin::path(format!("{file}:{line} ({} in {function})", location.role.name())).into(),
+        }
+    }
+
+    /// The last line.
+    pub fn summary(&self, findings: &[Finding], summary: &Summary) -> String {
+        let counts: Vec<String> = Severity::ALL
+            .into_iter()
+            .filter_map(|severity| {
+                let count = findings.iter().filter(|finding| finding.severity == severity).count();
+                (count > 0).then(|| format!("{count} {severity}"))
+            })
+            .collect();
+        let found = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
+        let suppressed = match summary.suppressed {
+            0 => String::new(),
+            count => format!(" ({count} suppressed)"),
+        };
+        format!("{found}{suppressed} in {} events", summary.events)
+    }
+}
+
+fn level(severity: Severity) -> Level<'static> {
+    match severity {
+        Severity::Error => Level::ERROR,
+        Severity::Performance => Level::WARNING.with_name("performance"),
+        Severity::Warning => Level::WARNING,
+        Severity::Note => Level::NOTE,
+    }
+}
+
+/// The call paths, most frequent first; a path of one frame says nothing new.
+fn paths(paths: &[CallPath]) -> Vec<String> {
+    let mut texts = Vec::new();
+    if paths.len() == 1 && paths[0].frames.len() < 2 {
+        return texts;
+    }
+    for path in paths.iter().take(PATHS) {
+        let mut text = format!("called {}× by", path.count);
+        for frame in path.frames.iter().take(FRAMES) {
+            text.push_str(&format!("\n{frame}"));
+        }
+        if path.frames.len() > FRAMES {
+            text.push_str(&format!("\nand {} more", path.frames.len() - FRAMES));
+        }
+        texts.push(text);
+    }
+    if paths.len() > PATHS {
+        texts.push(format!("and {} more call paths", paths.len() - PATHS));
+    }
+    texts
+}
