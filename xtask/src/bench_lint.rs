@@ -51,7 +51,10 @@ impl LintBench {
         };
         let mapcli = pmdk::build_mapcli(&build::targets_folder()?)?;
         let scratch = Scratch::new("bench-lint")?;
-        println!("{:<16} {:>10} {:>12} {:>9} {:>9} {:>12} {:>9}", "map", "operations", "events", "trace", "CPU", "events/s", "memory");
+        println!(
+            "{:<16} {:>10} {:>12} {:>9} {:>9} {:>12} {:>9}",
+            "map", "operations", "events", "trace", "CPU", "events/s", "memory"
+        );
         let mut slowest = f64::INFINITY;
         for map in &self.maps {
             for length in &self.lengths {
@@ -72,10 +75,17 @@ impl LintBench {
                 );
             }
         }
-        println!("\nCPU: user and system time of `fencepost lint TRACE` bound to one core; median of {} runs.", self.runs);
+        println!(
+            "\nCPU: user and system time of `fencepost lint TRACE` bound to one core; median of {} runs.",
+            self.runs
+        );
         println!("Memory: largest resident set; of it, the trace's blocks are mapped or read one at a time.");
         let ok = slowest >= GOAL_EVENTS_PER_SECOND;
-        println!("Goal: at least {:.0} M events/s: {}", GOAL_EVENTS_PER_SECOND / 1e6, if ok { "met" } else { "not met" });
+        println!(
+            "Goal: at least {:.0} M events/s: {}",
+            GOAL_EVENTS_PER_SECOND / 1e6,
+            if ok { "met" } else { "not met" }
+        );
         Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 
@@ -83,7 +93,10 @@ impl LintBench {
         let workload = folder.join("workload");
         fs::write(&workload, pmdk::workload(operations))?;
         let mut record = Command::new(fencepost);
-        record.args(["record", "--quiet", "--exit-with-target", "-o", "trace", "--"]).arg(mapcli).args([map, "pool", "1"]);
+        record
+            .args(["record", "--quiet", "--exit-with-target", "-o", "trace", "--"])
+            .arg(mapcli)
+            .args([map, "pool", "1"]);
         record.env("PMEM_IS_PMEM_FORCE", "1").current_dir(folder).stdin(File::open(&workload)?).stdout(Stdio::null());
         ensure!(record.status()?.success(), "{map} with {operations} operations cannot be recorded: {record:?}");
         let events = events(fencepost, folder)?;

@@ -8,6 +8,8 @@ use super::measure::median;
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
     pub cpu: Vec<Duration>,
+    /// Of that, without the runner's own process: the target under the probe.
+    pub target: Vec<Duration>,
     pub peak_kib: i64,
     pub failure: Option<String>,
 }
@@ -46,7 +48,13 @@ fn line(row: &Row) -> String {
             Some(failure) => failure.clone(),
             None if cell.cpu.is_empty() => "-".to_owned(),
             None if row.is_start => format!("{:.1} ms", millis(median(cell.cpu.clone()))),
-            None => format!("{:.2}×", median(cell.cpu.clone()).as_secs_f64() / base.as_secs_f64()),
+            None => {
+                let ratio = |all: &[Duration]| median(all.to_vec()).as_secs_f64() / base.as_secs_f64();
+                match &cell.target[..] {
+                    [] => format!("{:.2}×", ratio(&cell.cpu)),
+                    target => format!("{:.2}× ({:.2}×)", ratio(&cell.cpu), ratio(target)),
+                }
+            }
         };
         text.push_str(&format!(" {shown:>21}"));
     }

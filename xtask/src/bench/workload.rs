@@ -39,11 +39,11 @@ pub fn prepare(folder: &Path, built: &Path, scale: f64) -> anyhow::Result<Vec<Wo
     let path = text.display().to_string();
     let own = |name: &str, args: Vec<String>, goal| row(name, &built.join(name), args, goal);
     let mut all = vec![
-        own("compute", vec![times(300.0)], Some(1.25)),
+        own("compute", vec![times(600.0)], Some(1.25)),
         installed("gzip", "gzip", &["-9c", &path], Some(1.25)),
         installed("xz", "xz", &["-T1", "-2", "-c", &path], Some(1.25)),
         installed("sort", "sort", &["--parallel=1", &path], Some(1.25)),
-        own("calls", vec![times(38.0), times(2_000_000.0)], Some(1.5)),
+        own("calls", vec![if scale < 1.0 { "32" } else { "38" }.into(), times(2_000_000.0)], Some(1.5)),
     ];
     let sql = folder.join("sql");
     fs::write(&sql, sqlite_script((150_000.0 * scale) as u32))?;
@@ -53,7 +53,7 @@ pub fn prepare(folder: &Path, built: &Path, scale: f64) -> anyhow::Result<Vec<Wo
     let script = folder.join("program.py");
     fs::write(&script, include_str!("../../../bench/interpreter.py"))?;
     let python = if Path::new("/usr/bin/python3").exists() { "/usr/bin/python3" } else { "python3" };
-    all.push(installed("python3", python, &[&script.display().to_string(), &times(30.0)], Some(1.8)));
+    all.push(installed("python3", python, &[&script.display().to_string(), &times(150.0)], Some(1.8)));
     if let Ok(mapcli) = pmdk::build_mapcli(built) {
         let operations = (150_000.0 * scale) as u32;
         let input = folder.join("operations");
