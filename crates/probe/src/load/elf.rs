@@ -123,7 +123,8 @@ pub fn section(fd: i32, name: &[u8]) -> Option<(u64, u64)> {
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());
     let half = |bytes: &[u8], at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
     let head = read(0, 64)?;
-    let (offset, size, count, names) = (long(&head, 40), half(&head, 58), half(&head, 60) as usize, half(&head, 62) as usize);
+    let (offset, size, count, names) =
+        (long(&head, 40), half(&head, 58), half(&head, 60) as usize, half(&head, 62) as usize);
     if offset == 0 || size as usize != HEADER || names >= count {
         return None;
     }
