@@ -46,6 +46,8 @@ pub enum MessageFormat {
 #[derive(Debug, Subcommand)]
 enum Command {
     Record(Box<commands::record::Record>),
+    Lint(Box<commands::lint::Lint>),
+    Explain(commands::explain::Explain),
     #[command(subcommand)]
     Trace(commands::trace::Trace),
 }
@@ -60,6 +62,8 @@ impl Cli {
         }
         match self.command {
             Command::Record(record) => record.run(),
+            Command::Lint(lint) => lint.run(),
+            Command::Explain(explain) => explain.run(),
             Command::Trace(trace) => trace.run(),
         }
     }

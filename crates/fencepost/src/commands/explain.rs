@@ -1,0 +1,41 @@
+//! `fencepost explain`: what a rule means, with an example and its repair.
+
+use clap::Args;
+use finding::severity::Level;
+use lint::registry::{Settings, built_in};
+
+use crate::exit::Exit;
+use crate::render;
+
+/// Explain a rule; without one, list all rules.
+#[derive(Args, Debug)]
+pub struct Explain {
+    /// The rule, by id (FP0101) or name (store-not-durable).
+    #[arg(value_name = "RULE")]
+    rule: Option<String>,
+}
+
+impl Explain {
+    pub fn run(&self) -> Exit {
+        let Some(wanted) = &self.rule else { return render::ended(list()) };
+        let rules = built_in(&Settings::default());
+        let id = rules.iter().map(|rule| rule.info()).find(|info| info.name == *wanted).map(|info| info.id.clone());
+        match lint::explain::page(id.as_deref().unwrap_or(wanted)) {
+            Some(page) => render::ended(render::result(page.trim_end())),
+            None => {
+                render::error(format_args!("there is no rule `{wanted}`"));
+                render::help("`fencepost explain` lists all rules");
+                Exit::Usage
+            }
+        }
+    }
+}
+
+fn list() -> std::io::Result<()> {
+    for rule in built_in(&Settings::default()) {
+        let info = rule.info();
+        let off = if info.level == Level::Allow { " (off by default)" } else { "" };
+        render::result(format_args!("{}  {:<26} {:<12} {}{off}", info.id, info.name, info.severity.name(), info.title))?;
+    }
+    Ok(())
+}

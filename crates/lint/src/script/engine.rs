@@ -1,0 +1,68 @@
+//! The script engine with its limits: whatever a script does, it comes to an end, and with a clear error.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use rhai::module_resolvers::DummyModuleResolver;
+use rhai::{Dynamic, Engine, EvalAltResult};
+
+/// Steps of the interpreter for one event. A loop over ten thousand things takes about a hundred thousand.
+const OPERATIONS: u64 = 5_000_000;
+const CALL_LEVELS: usize = 48;
+/// Characters of a string, entries of an array or map.
+const SIZE: usize = 1 << 20;
+
+/// What the script reported about the present event: the words, if it has its own.
+pub(super) type Reports = Rc<RefCell<Vec<Option<String>>>>;
+
+pub(super) fn engine() -> (Engine, Reports) {
+    let mut engine = Engine::new();
+    engine
+        .set_max_operations(OPERATIONS)
+        .set_max_call_levels(CALL_LEVELS)
+        .set_max_string_size(SIZE)
+        .set_max_array_size(SIZE)
+        .set_max_map_size(SIZE)
+        .set_module_resolver(DummyModuleResolver::new())
+        // Would wait outside of the limit on operations.
+        .disable_symbol("sleep")
+        .disable_symbol("eval")
+        .on_print(|text| eprintln!("{text}"));
+    let reports = Reports::default();
+    let silent = Rc::clone(&reports);
+    engine.register_fn("report", move || silent.borrow_mut().push(None));
+    let worded = Rc::clone(&reports);
+    engine.register_fn("report", move |text: &str| worded.borrow_mut().push(Some(text.to_owned())));
+    (engine, reports)
+}
+
+/// An error in words for people who do not know the engine.
+pub(super) fn explain(error: &EvalAltResult) -> String {
+    match innermost(error) {
+        EvalAltResult::ErrorTooManyOperations(position) => format!(
+            "the script took more than {OPERATIONS} steps for one event ({position}): \
+             is there a loop that does not end?"
+        ),
+        EvalAltResult::ErrorStackOverflow(position) => format!(
+            "the script's functions call each other more than {CALL_LEVELS} deep ({position}): \
+             is there a recursion that does not end?"
+        ),
+        EvalAltResult::ErrorDataTooLarge(what, position) => {
+            format!("the script's data has grown beyond {SIZE} entries ({what}, {position}): does it ever forget?")
+        }
+        _ => error.to_string(),
+    }
+}
+
+/// Errors inside functions are wrapped once per call.
+fn innermost(error: &EvalAltResult) -> &EvalAltResult {
+    match error {
+        EvalAltResult::ErrorInFunctionCall(_, _, inner, _) => innermost(inner),
+        error => error,
+    }
+}
+
+/// A number of the trace as a script sees it: the same 64 bits, signed.
+pub(super) fn number(value: u64) -> Dynamic {
+    Dynamic::from_int(value as i64)
+}
