@@ -35,6 +35,7 @@ pub(crate) struct Directives {
     pub rules: Vec<String>,
     pub compare: Compare,
     pub pool_varies: bool,
+    pub refusal: Option<String>,
 }
 
 impl Directives {
@@ -82,6 +83,7 @@ impl Directives {
                 }
             }
             "pool" if value == "varies" => self.pool_varies = true,
+            "refuses" => self.refusal = Some(value.to_owned()),
             _ => return None,
         }
         Some(())

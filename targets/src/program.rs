@@ -66,6 +66,11 @@ impl Program {
         Ok(Some(Program { name, root: root.to_owned(), source, language, directives }))
     }
 
+    /// What the engine says when it refuses this program, which it must.
+    pub fn refusal(&self) -> Option<&str> {
+        self.directives.refusal.as_deref()
+    }
+
     pub fn compare(&self) -> Compare {
         self.directives.compare
     }

@@ -1,5 +1,6 @@
 //@ build: c
 //@ cflags: -O1
+//@ refuses: lies partly in a pool and partly outside
 // A store that begins in ordinary memory and ends in a pool: only its second part is PM. And the other way round.
 #include "pm.h"
 

@@ -1,6 +1,7 @@
 //@ build: c
 //@ cflags: -O1
 //@ compare: exact no-context
+//@ refuses: executes code in a pool
 // Code that lies in the pool itself, written and run there: its stores to PM rewrite PM, once its own next instruction.
 #include "jit.h"
 

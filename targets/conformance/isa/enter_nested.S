@@ -2,6 +2,7 @@
 //@ cflags: -no-pie
 //@ compare: exact lengths
 //@ pool: varies
+//@ refuses: unsupported instruction
 // enter with nesting copies the outer frame pointers, which are addresses in the pool.
 #include "asm.h"
 BEGIN

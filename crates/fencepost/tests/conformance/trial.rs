@@ -23,9 +23,11 @@ pub fn run(program: &Program) -> Result<(), String> {
     let mut complaints = Vec::new();
     let mut recordings = Vec::new();
     for backend in Backend::wanted() {
-        match record(&run, backend, "1", &native) {
-            Ok(trace) => recordings.push((backend, trace)),
-            Err(complaint) => complaints.push(complaint),
+        match (record(&run, backend, "1", &native), program.refusal()) {
+            (Ok(_), Some(text)) if backend == Backend::Probe => complaints.push(format!("not refused: {text}")),
+            (Err(told), Some(text)) if backend == Backend::Probe && told.contains(text) => {}
+            (Ok(trace), _) => recordings.push((backend, trace)),
+            (Err(complaint), _) => complaints.push(complaint),
         }
     }
     complaints.extend(recordings.iter().filter_map(|(backend, trace)| {
