@@ -92,13 +92,13 @@ pub fn take_order_lock(tid: u32) {
             Ok(_) => return,
             Err(owner) => {
                 tries += 1;
-                if tries % 64 != 0 {
+                if !tries.is_multiple_of(64) {
                     core::hint::spin_loop();
                     continue;
                 }
                 sys!(nr::SCHED_YIELD);
                 const ESRCH: i64 = 3;
-                if tries % (1 << 16) == 0 && sys!(nr::TKILL, owner, 0) == -ESRCH {
+                if tries.is_multiple_of(1 << 16) && sys!(nr::TKILL, owner, 0) == -ESRCH {
                     let _ = lock.compare_exchange(owner, 0, Ordering::Relaxed, Ordering::Relaxed);
                 }
             }

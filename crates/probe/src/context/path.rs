@@ -64,8 +64,14 @@ fn number(thread: &mut Thread, parent: u32, return_to: u64, partial: bool) -> u3
     let id = numbers.nodes.len() as u32;
     numbers.heads.insert(key, id);
     drop(guard);
-    let header =
-        Header { kind: kind::CONTEXT, aux: partial as u8, site: parent, context: id, address: return_to, ..Header::default() };
+    let header = Header {
+        kind: kind::CONTEXT,
+        aux: partial as u8,
+        site: parent,
+        context: id,
+        address: return_to,
+        ..Header::default()
+    };
     ring::order(thread).put(header, &[]);
     id
 }
@@ -244,7 +250,7 @@ mod guess {
 
 /// Reads a stack word; the stack may be gone or the frame address wrong, so a fault gives `None`.
 fn read(address: u64) -> Option<u64> {
-    if address & 7 != 0 || address < 0x1000 || address >= 1 << 47 {
+    if address & 7 != 0 || !(0x1000..1 << 47).contains(&address) {
         return None;
     }
     crate::gate::peek::word(address)

@@ -1,8 +1,8 @@
 //! How to get from a frame to its caller at a given pc: the `.eh_frame` row, reduced to what call paths need.
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Operation, RegisterRule, UnwindContext,
-    UnwindSection, X86_64,
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Operation, RegisterRule, UnwindContext, UnwindSection,
+    X86_64,
 };
 
 use crate::load::modules;
@@ -53,9 +53,8 @@ fn parse(pc: u64) -> Option<Rule> {
         return None;
     }
     // SAFETY: the module is mapped, with the segment that holds its unwind data.
-    let until_end = |from: u64| unsafe {
-        core::slice::from_raw_parts(from as *const u8, (module.frames_end - from) as usize)
-    };
+    let until_end =
+        |from: u64| unsafe { core::slice::from_raw_parts(from as *const u8, (module.frames_end - from) as usize) };
     let mut context = UnwindContext::new();
     let (frame, bases, fde);
     if module.eh_frame_hdr == 0 {

@@ -9,7 +9,11 @@ use core::mem::offset_of;
 
 use crate::thread::{Regs, Thread};
 
-macro_rules! reg { ($r:ident) => { offset_of!(Thread, regs) + offset_of!(Regs, $r) }; }
+macro_rules! reg {
+    ($r:ident) => {
+        offset_of!(Thread, regs) + offset_of!(Regs, $r)
+    };
+}
 
 global_asm!(
     ".macro SAVE_STATE",

@@ -5,8 +5,16 @@ use core::arch::global_asm;
 
 global_asm!(
     // rax = [rdi], rdx = 1; or rdx = 0 if the address is not readable.
-    ".globl gate_peek", "gate_peek:", "mov rax, [rdi]", "mov edx, 1", "ret",
-    ".globl gate_peek_failed", "gate_peek_failed:", "xor eax, eax", "xor edx, edx", "ret",
+    ".globl gate_peek",
+    "gate_peek:",
+    "mov rax, [rdi]",
+    "mov edx, 1",
+    "ret",
+    ".globl gate_peek_failed",
+    "gate_peek_failed:",
+    "xor eax, eax",
+    "xor edx, edx",
+    "ret",
 );
 
 #[repr(C)]

@@ -65,7 +65,8 @@ pub static GATES: Gates = Gates {
 /// The address of a gate's pointer.
 macro_rules! gate {
     ($name:ident) => {
-        &raw const $crate::translate::arena::GATES as u64 + core::mem::offset_of!($crate::translate::arena::Gates, $name) as u64
+        &raw const $crate::translate::arena::GATES as u64
+            + core::mem::offset_of!($crate::translate::arena::Gates, $name) as u64
     };
 }
 pub(crate) use gate;
@@ -128,6 +129,17 @@ fn in_reach(start: u64, end: u64, pc: u64) -> bool {
     pc.abs_diff(start) < REACH + (REACH / 2) && pc.abs_diff(end) < REACH + (REACH / 2)
 }
 
+/// Where the kernel's mappings end without randomisation (rounded up); 128 MiB lie between it and the top of the stack.
+const MAPPINGS_END: u64 = 0x7fff_f800_0000;
+
+/// May the stack grow into that gap?
+fn stack_is_large() -> bool {
+    const RLIMIT_STACK: u64 = 3;
+    let mut limit = [0u64; 2];
+    let answer = sys::sys!(sys::nr::PRLIMIT64, 0, RLIMIT_STACK, 0, limit.as_mut_ptr());
+    answer != 0 || limit[0] > 32 << 20
+}
+
 fn create(pc: u64) -> Option<usize> {
     let bytes = match control().cache_bytes {
         0 => DEFAULT_BYTES,
@@ -139,6 +151,10 @@ fn create(pc: u64) -> Option<usize> {
     if pc < 0x6000_0000 {
         candidates.push(0x5800_0000);
     }
+    // The gap that the kernel keeps free between the mappings and the stack: nothing of the program's is displaced.
+    if (MAPPINGS_END - (1 << 30)..MAPPINGS_END).contains(&pc) && !stack_is_large() {
+        candidates.push(MAPPINGS_END);
+    }
     for step in 0..40u64 {
         let below = pc.wrapping_sub((700 << 20) + step * (18 << 20));
         let above = pc.wrapping_add((500 << 20) + step * (18 << 20));
@@ -146,13 +162,14 @@ fn create(pc: u64) -> Option<usize> {
         candidates.push(above & !0xff_ffff);
     }
     for start in candidates {
-        if start < 0x1_0000 || start >= 1 << 47 || !in_reach(start, start + bytes, pc) {
+        if !(0x1_0000..1 << 47).contains(&start) || !in_reach(start, start + bytes, pc) {
             continue;
         }
         if sys::map_anonymous(start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) == start as i64 {
             let mut emit = Emit { at: start, end: start + bytes, full: false };
             emit.jump_through(gate!(miss));
-            let arena = Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new(), retired: None };
+            let arena =
+                Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new(), retired: None };
             arenas().push(arena);
             return Some(arenas().len() - 1);
         }
@@ -165,11 +182,6 @@ pub fn block_at(address: u64) -> Option<u32> {
     let arena = arenas().iter().find(|a| (a.start..a.end).contains(&address))?;
     let after = arena.blocks.partition_point(|&(start, _)| start <= address);
     Some(arena.blocks[after.checked_sub(1)?].1)
-}
-
-/// Is this address inside any code cache?
-pub fn contains(address: u64) -> bool {
-    arenas().iter().any(|a| (a.start..a.end).contains(&address))
 }
 
 /// The code caches, for hiding them from the program's view of its memory.

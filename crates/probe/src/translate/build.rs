@@ -253,7 +253,9 @@ impl<'a> Builder<'a> {
             Class::Sfence | Class::Mfence => order::emit_fence(self, i),
             _ if learned::is_learned(i.pc) => learned::emit(self, i),
             Class::Locked => order::emit_locked(self, i),
-            Class::Plain | Class::Lfence | Class::Cpuid | Class::Int3 | Class::Ud | Class::Hlt | Class::IntN => self.copy(i),
+            Class::Plain | Class::Lfence | Class::Cpuid | Class::Int3 | Class::Ud | Class::Hlt | Class::IntN => {
+                self.copy(i)
+            }
             class => emulate::emit_class(self, i, class),
         }
     }

@@ -179,4 +179,3 @@ pub fn write_fault(_thread: &mut Thread, address: u64) -> bool {
     sys!(nr::MPROTECT, page, PAGE, region.prot);
     true
 }
-

@@ -69,16 +69,6 @@ impl Emit {
         self.save_imm(offset, value as u32);
         self.save_imm(offset + 4, (value >> 32) as u32);
     }
-    /// `cmp reg, gs:[offset]`
-    pub fn cmp_gs(&mut self, reg: Reg, offset: usize) {
-        self.gs(0x3b, reg, offset, true);
-    }
-    /// `cmp byte ptr gs:[offset], 0`
-    pub fn cmp_gs_byte_zero(&mut self, offset: usize) {
-        self.bytes(&[0x65, 0x80, 0x3c, 0x25]);
-        self.u32(offset as u32);
-        self.u8(0);
-    }
     /// `op reg, [absolute]` with a 32-bit absolute address (64-bit operand).
     pub fn absolute(&mut self, opcode: u8, reg: Reg, address: u64) {
         debug_assert!(address < 1 << 31);
@@ -114,7 +104,7 @@ impl Emit {
         }
     }
     /// `btc reg, 46`: PM address to alias. Destroys flags.
-    pub fn to_alias(&mut self, reg: Reg) {
+    pub fn flip_to_alias(&mut self, reg: Reg) {
         self.bytes(&[0x48 | reg >> 3, 0x0f, 0xba, 0xf8 | reg & 7, crate::layout::ALIAS_BIT as u8]);
     }
 

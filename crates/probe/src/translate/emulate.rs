@@ -58,7 +58,13 @@ pub fn emit_class(b: &mut Builder<'_>, i: Instruction<'_>, class: Class) {
     let real_time = control().options & option::REAL_TSC != 0;
     let real_random = control().options & option::REAL_RANDOM != 0;
     let reg = (i.scan.modrm & 7) | (i.scan.rex & 1) << 3;
-    let size: u32 = if i.scan.rex & 8 != 0 { 8 } else if i.scan.data16 { 2 } else { 4 };
+    let size: u32 = if i.scan.rex & 8 != 0 {
+        8
+    } else if i.scan.data16 {
+        2
+    } else {
+        4
+    };
     match class {
         Class::Rdtsc if !real_time => emit(b, i.pc, i.next(), What::Rdtsc),
         Class::Rdtscp if !real_time => emit(b, i.pc, i.next(), What::Rdtscp),
@@ -67,14 +73,12 @@ pub fn emit_class(b: &mut Builder<'_>, i: Instruction<'_>, class: Class) {
         }
         Class::Rdtsc | Class::Rdtscp | Class::Rdrand | Class::Rdseed => {
             b.copy(i);
-            return;
         }
         Class::Xbegin => {
             // No transaction ever starts: eax says "aborted, do not retry" and the fallback path runs.
             b.emit.bytes(&[0xb8, 0, 0, 0, 0]);
             let target = super::live::relative_target(i.pc, i.bytes, i.scan.len, i.scan.imm_at);
             b.jump_out(target);
-            return;
         }
         Class::GsAccess => emit(b, i.pc, i.pc, What::Gs),
         _ => emit(b, i.pc, i.pc, What::Unsupported),
@@ -112,8 +116,11 @@ pub fn run(thread: &mut Thread) {
         crate::refuse!(thread, "the program executes code in a pool, at {pc:#x}; that is not supported");
     } else if what == What::Gs as u32 {
         let pc = thread.pc;
-        crate::refuse!(thread, "the program uses the GS segment at {pc:#x}; the engine needs it for itself (another \
-                                engine or an emulator inside the target is not supported)");
+        crate::refuse!(
+            thread,
+            "the program uses the GS segment at {pc:#x}; the engine needs it for itself (another \
+                                engine or an emulator inside the target is not supported)"
+        );
     } else {
         let pc = thread.pc;
         let bytes = super::code::bytes(pc).unwrap_or(&[]);

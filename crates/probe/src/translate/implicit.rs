@@ -124,7 +124,12 @@ fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
         _ => {
             let base = decoded.memory_base();
             if !base.is_gpr64() || decoded.segment_prefix() == iced_x86::Register::FS {
-                crate::refuse!(thread, "a store without a base register into PM at {:#x}: {:?}", decoded.ip(), decoded.code());
+                crate::refuse!(
+                    thread,
+                    "a store without a base register into PM at {:#x}: {:?}",
+                    decoded.ip(),
+                    decoded.code()
+                );
             }
             let mut at = regs.get(base.number() as u8).wrapping_add(decoded.memory_displacement64());
             if decoded.memory_index().is_gpr64() {
@@ -148,8 +153,7 @@ fn address(thread: &mut Thread, decoded: &Decoded, form: &Form) -> (u8, u64) {
 fn shift(thread: &mut Thread, site: u32) {
     let (decoded, writes) = instruction(site);
     let regs = thread.regs;
-    thread.shifted =
-        Shifted { rdi: regs.rdi, rsi: regs.rsi, rcx: regs.rcx, rsp: regs.rsp, ..Shifted::default() };
+    thread.shifted = Shifted { rdi: regs.rdi, rsi: regs.rsi, rcx: regs.rcx, rsp: regs.rsp, ..Shifted::default() };
     if learned::loading() {
         for load in loads(&decoded).iter() {
             if let Some((reg, at)) = load_address(thread, &decoded, &load.form)

@@ -4,7 +4,9 @@
 use alloc::vec::Vec;
 use core::mem::offset_of;
 
-use iced_x86::{Code, Decoder, DecoderOptions, Encoder, Instruction as Decoded, InstructionInfoFactory, MemoryOperand, Register};
+use iced_x86::{
+    Code, Decoder, DecoderOptions, Encoder, Instruction as Decoded, InstructionInfoFactory, MemoryOperand, Register,
+};
 use isa::effect::{Effect, Form, How, StoreShape, effect};
 use wire::control::Control;
 use wire::record::{kind, store};
@@ -72,10 +74,11 @@ fn neighbours(pc: u64) {
         if next.is_invalid() || next.flow_control() != iced_x86::FlowControl::Next {
             return;
         }
-        if next.memory_base() == base && matches!(effect(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. })) {
-            if learned_map().get(at).is_none() {
-                learned_map().insert(at, 1);
-            }
+        if next.memory_base() == base
+            && matches!(effect(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. }))
+            && learned_map().get(at).is_none()
+        {
+            learned_map().insert(at, 1);
         }
         at += next.len() as u64;
     }
@@ -86,8 +89,16 @@ pub fn decode(i: Instruction<'_>) -> Decoded {
 }
 
 fn register(reg: Reg) -> Register {
-    [Register::RAX, Register::RCX, Register::RDX, Register::RBX, Register::RSP, Register::RBP, Register::RSI, Register::RDI]
-        [reg as usize]
+    [
+        Register::RAX,
+        Register::RCX,
+        Register::RDX,
+        Register::RBX,
+        Register::RSP,
+        Register::RBP,
+        Register::RSI,
+        Register::RDI,
+    ][reg as usize]
 }
 
 /// A register that the instruction does not use. Never one that needs a REX prefix: `mov [mem], ah` could not be encoded
@@ -156,7 +167,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
     b.emit.save(offset_of!(Thread, ea), reg);
     on_engine_stack(b, gate!(is_pm));
     let outside = b.emit.short(0x73); // jnc
-    b.emit.to_alias(reg);
+    b.emit.flip_to_alias(reg);
     b.emit.here(outside);
     if flags {
         restore_flags(b);
@@ -391,7 +402,7 @@ pub fn explicit(
     b.emit.cmp_absolute_zero(layout::CONTROL + offset_of!(Control, many_tasks) as u64);
     let many = b.emit.jcc(5);
     let ordered = b.emit.at;
-    b.emit.to_alias(reg);
+    b.emit.flip_to_alias(reg);
     if let Value::OldAndNew = value {
         keep_old(b, reg, size);
     }
@@ -512,4 +523,3 @@ fn keep_old(b: &mut Builder<'_>, reg: Reg, size: u32) {
     }
     b.emit.load(RAX, offset_of!(Thread, t1));
 }
-

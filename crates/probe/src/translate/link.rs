@@ -218,4 +218,3 @@ pub fn unlink(number: u32) {
     }
     block::forget(number);
 }
-

@@ -30,9 +30,13 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
         return learned::emit_store(b, i, decoded, Slot::T0);
     }
     let implicit_load = loads(decoded).iter().any(|load| {
-        matches!(load.form, LoadForm::String { .. } | LoadForm::Gather { .. } | LoadForm::BitOffset { .. } | LoadForm::Xlat)
+        matches!(
+            load.form,
+            LoadForm::String { .. } | LoadForm::Gather { .. } | LoadForm::BitOffset { .. } | LoadForm::Xlat
+        )
     });
-    let stores_implicitly = matches!(what, Effect::Store(s) if !matches!(s.form, Form::Explicit { .. } | Form::Pop { .. }));
+    let stores_implicitly =
+        matches!(what, Effect::Store(s) if !matches!(s.form, Form::Explicit { .. } | Form::Pop { .. }));
     if implicit_load || stores_implicitly {
         return implicit::emit(b, i);
     }
