@@ -10,7 +10,7 @@ use targets::Program;
 pub const POOL: &str = "test.pool";
 
 /// Enough for the slowest program under single-stepping on a busy machine.
-const TIME_LIMIT_SECONDS: &str = "180";
+const TIME_LIMIT_SECONDS: &str = "400";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backend {
