@@ -1,8 +1,8 @@
 //! Which memory is PM: the mappings of pools in this process, as the program sees them.
 //!
 //! At the program's address a pool is mapped read-only (unreadable with loads recorded); its writable alias lies at
-//! `layout::alias(address)`. Translated code tests against the hull of all ranges first (`PM_LO`, `PM_SPAN`), then, if
-//! the hull is not exact, against each. A wrong "no" is harmless: the store faults on the read-only page and the engine looks again.
+//! `layout::alias(address)`. Translated code tests against the largest range first (`PM_LO`, `PM_SPAN`), then, if there are
+//! others, against each. A wrong "no" is harmless: the store faults on the read-only page and the engine looks again.
 //! A wrong "yes" is not: while the tables change they say "no".
 
 pub mod glob;
@@ -20,12 +20,10 @@ pub use pools::path_of;
 
 pub const MAX_RANGES: usize = 256;
 
-/// Lowest PM address; `u64::MAX` with a span of 0 while there is none.
+/// Start of the largest range; `u64::MAX` with a span of 0 while there is none.
 pub static PM_LO: AtomicU64 = AtomicU64::new(u64::MAX);
-/// Bytes from `PM_LO` to the end of the last range.
+/// Its length.
 pub static PM_SPAN: AtomicU64 = AtomicU64::new(0);
-/// 1: every address in the hull is PM.
-pub static PM_EXACT: AtomicU32 = AtomicU32::new(1);
 pub static RANGE_COUNT: AtomicU32 = AtomicU32::new(0);
 /// (start, bytes) of each range.
 pub static mut RANGES: [(u64, u64); MAX_RANGES] = [(0, 0); MAX_RANGES];
@@ -77,7 +75,7 @@ pub fn any() -> bool {
 /// The range that an address lies in.
 pub fn range_at(address: u64) -> Option<Range> {
     let lo = PM_LO.load(Ordering::Relaxed);
-    // Outside the hull while it is not being changed: the usual answer, without the lock.
+    // The usual answer, without the lock.
     if !any() && lo == u64::MAX {
         return None;
     }
@@ -165,10 +163,11 @@ fn publish(table: &[Range]) -> bool {
         }
         end = range.end();
     }
-    let lo = table.first().map_or(u64::MAX, |r| r.start);
-    PM_EXACT.store((count <= 1) as u32, Ordering::SeqCst);
+    // SAFETY: as above.
+    let ranges = unsafe { &(&*core::ptr::addr_of!(RANGES))[..count] };
+    let (lo, span) = ranges.iter().copied().max_by_key(|r| r.1).unwrap_or((u64::MAX, 0));
     PM_LO.store(lo, Ordering::SeqCst);
     RANGE_COUNT.store(count as u32, Ordering::SeqCst);
-    PM_SPAN.store(if count == 0 { 0 } else { end - lo }, Ordering::SeqCst);
+    PM_SPAN.store(span, Ordering::SeqCst);
     true
 }

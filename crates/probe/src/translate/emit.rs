@@ -75,11 +75,11 @@ impl Emit {
         self.bytes(&[0x48 | (reg >> 3) << 2, opcode, (reg & 7) << 3 | 4, 0x25]);
         self.u32(address as u32);
     }
-    /// `cmp dword ptr [absolute], 0`
-    pub fn cmp_absolute_zero(&mut self, address: u64) {
+    /// `cmp dword ptr [absolute], value`
+    pub fn cmp_absolute_byte(&mut self, address: u64, value: u8) {
         self.bytes(&[0x83, 0x3c, 0x25]);
         self.u32(address as u32);
-        self.u8(0);
+        self.u8(value);
     }
     /// `jmp` / `call` through a pointer at a 32-bit absolute address.
     pub fn jump_through(&mut self, address: u64) {

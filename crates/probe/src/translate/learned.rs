@@ -26,11 +26,11 @@ use crate::thread::{NO_PATH, Thread};
 pub const NO_REG: Reg = 0xff;
 
 /// pc → how often it faulted. Kept for the life of the process: a wrong entry costs a test, never a wrong event.
-static mut LEARNED: U64Map<u8> = U64Map::new();
+static mut LEARNED: U64Map<u16> = U64Map::new();
 /// Sites of system calls and implicit instructions, by pc.
 static mut PLAIN_SITES: U64Map<u32> = U64Map::new();
 
-fn learned_map() -> &'static mut U64Map<u8> {
+fn learned_map() -> &'static mut U64Map<u16> {
     // SAFETY: the engine lock is held.
     unsafe { &mut *core::ptr::addr_of_mut!(LEARNED) }
 }
@@ -54,8 +54,9 @@ pub fn learn(thread: &mut Thread, pc: u64) {
     }
 }
 
-/// An instruction is learned once per block that has it; one that goes on faulting cannot be instrumented.
-const MAX_FAULTS: u8 = 100;
+/// An instruction is learned once per block that has it, and again when it meets a range table in the midst of a change;
+/// one that goes on faulting cannot be instrumented.
+const MAX_FAULTS: u16 = 5000;
 
 /// Instructions to look at behind a learned one.
 const NEAR: usize = 24;
@@ -396,10 +397,8 @@ pub fn explicit(
     let outside = b.emit.jcc(3); // jae
     b.emit.absolute(0x03, reg, lo); // add reg, [lo]
     b.emit.save(offset_of!(Thread, ea), reg);
-    b.emit.cmp_absolute_zero(pm::PM_EXACT.as_ptr() as u64);
-    let inexact = b.emit.jcc(4);
     let is_pm = b.emit.at;
-    b.emit.cmp_absolute_zero(layout::CONTROL + offset_of!(Control, many_tasks) as u64);
+    b.emit.cmp_absolute_byte(layout::CONTROL + offset_of!(Control, many_tasks) as u64, 0);
     let many = b.emit.jcc(5);
     let ordered = b.emit.at;
     b.emit.flip_to_alias(reg);
@@ -426,15 +425,19 @@ pub fn explicit(
     let (pc, scan, decoded) = (i.pc, i.scan, *decoded);
     b.tail(move |b| {
         let i = Instruction { pc, bytes: &bytes, scan };
-        // Hull test passed but there are several ranges: look at each.
+        // Not in the largest range: if there are others, look at each.
         let here = b.emit.at;
-        b.emit.patch(inexact, here);
+        b.emit.patch(outside, here);
+        b.emit.cmp_absolute_byte(pm::RANGE_COUNT.as_ptr() as u64, 1);
+        let only = b.emit.jcc(6); // jbe
+        b.emit.absolute(0x03, reg, lo);
+        b.emit.save(offset_of!(Thread, ea), reg);
         on_engine_stack(b, gate!(is_pm));
         let yes = b.emit.jcc(2); // jc
         b.emit.patch(yes, is_pm);
         // Ordinary memory.
         let here = b.emit.at;
-        b.emit.patch(outside, here);
+        b.emit.patch(only, here);
         b.emit.save_imm(offset_of!(Thread, last_path), NO_PATH as u32);
         b.emit.load(reg, slot.offset());
         if flags_in {
