@@ -212,3 +212,25 @@ fn loads_when_asked_for() {
     assert_eq!(lines[1], "t0 load 0x8 1");
     assert_eq!(lines[2], "t0 Plain 0x8 ef");
 }
+
+#[test]
+fn ids_and_handlers_are_the_same_in_every_run() {
+    let declarations = "static void seen(int s) { pm[8] = s; }";
+    let body = "signal(SIGUSR1, seen); *(uint32_t *)pm = getpid(); raise(SIGUSR1)";
+    let lines = run_main_with(declarations, body, &[]);
+    assert_eq!(lines[1], "t0 Plain 0x8 0a");
+    // SAFETY: only asks for the user's id.
+    if unsafe { libc::geteuid() } == 0 {
+        assert_eq!(lines[0], "t0 Plain 0x0 02000000", "the target is process 2 of its namespace");
+    }
+}
+
+#[test]
+fn operations_are_lines_of_standard_input() {
+    let program = "int main(int argc, char **argv) { map_pool(argv[1]); int p[2]; pipe(p); write(p[1], \"a\\nbc\\n\", 5); close(p[1]);
+        dup2(p[0], 0); char b[64]; ssize_t n; int i = 0; while ((n = read(0, b, 64)) > 0) pm[i++] = n; _exit(0); }";
+    let options = RecordOptions { operations_stdin: true, ..RecordOptions::default() };
+    let lines = run(program, &[], &options).lines;
+    let lines: Vec<&String> = lines.iter().filter(|line| !is_frame(line)).collect();
+    assert_eq!(lines, ["t0 begin 0", "t0 Plain 0x0 02", "t0 end 0", "t0 begin 1", "t0 Plain 0x1 03", "t0 end 1"]);
+}

@@ -33,6 +33,7 @@ mod image;
 mod kernel;
 mod mapping_calls;
 mod operand;
+mod operations;
 mod pools;
 mod ptrace;
 mod recorder;

@@ -19,7 +19,7 @@ use super::shadow::ShadowStack;
 use super::signals::{self, Disposition};
 use super::space::Space;
 use super::start::{self, Keeper};
-use super::{births, image, virtual_calls};
+use super::{births, image, operations, virtual_calls};
 use crate::target::Target;
 
 /// A process of the target.
@@ -142,6 +142,9 @@ impl<'a> Runner<'a> {
         let task = &mut self.tasks[at];
         let registers = ptrace::registers(task.tid)?;
         task.last_pc = registers.rip;
+        if operations::is_border(self.session, &registers) {
+            return operations::read(self.session, task, &registers);
+        }
         if let Some(answer) = virtual_calls::answer(self.session, task, &registers) {
             return answer.give(self.session, task, &registers, 2);
         }
@@ -165,6 +168,7 @@ impl<'a> Runner<'a> {
             let process = &mut self.processes[number.0 as usize];
             process.ending = true;
             process.exit_told = true;
+            operations::finish(self.session, task, registers.rip)?;
             let status = ExitStatus::Code((registers.rdi & 0xff) as i32);
             self.session.emit(task, registers.rip, EventKind::ProcessExit { status })
         } else {

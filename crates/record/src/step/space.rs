@@ -3,6 +3,7 @@
 use trace::event::{Place, PoolId, PoolOffset};
 
 use super::code::CodeMap;
+use super::operations::Operations;
 use super::pools::{Pools, SharedFile};
 
 pub const PAGE: u64 = 4096;
@@ -31,6 +32,7 @@ pub struct Space {
     /// Sorted by address, without overlap.
     mappings: Vec<Mapping>,
     pub code: CodeMap,
+    pub operations: Operations,
 }
 
 impl Space {
