@@ -75,6 +75,9 @@ struct Heap;
 #[global_allocator]
 static HEAP: Heap = Heap;
 
+/// From this size on a block is a mapping of its own, given back when it is freed: growing tables must not fill the heap
+/// with their former selves.
+const LARGE: usize = 128 << 10;
 const CLASSES: usize = 28;
 static LOCK: SpinLock = SpinLock::new();
 static mut FREE: [u64; CLASSES] = [0; CLASSES];
@@ -90,6 +93,9 @@ fn class_of(layout: &Layout) -> usize {
 // SAFETY: blocks are disjoint, aligned to their (power of two) size up to a page, and owned by the lock's holder.
 unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if layout.size() >= LARGE {
+            return crate::load::space::map_engine(layout.size() as u64) as *mut u8;
+        }
         let class = class_of(&layout);
         if class >= CLASSES {
             return core::ptr::null_mut();
@@ -122,6 +128,9 @@ unsafe impl GlobalAlloc for Heap {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if layout.size() >= LARGE {
+            return crate::load::space::unmap_engine(block as u64, layout.size() as u64);
+        }
         let class = class_of(&layout);
         let _guard = LOCK.lock();
         // SAFETY: the block came from `alloc` with the same layout and is at least 16 bytes.

@@ -1,5 +1,6 @@
 //@ build: asm
 //@ cflags: -no-pie
+//@ compare: no-context
 // enter with nesting level 0 on a stack in PM: it pushes rbp (enter_nested has the other levels).
 #include "asm.h"
 BEGIN

@@ -13,8 +13,17 @@ use crate::thread::Thread;
 /// Longest piece of one record: pieces end at multiples of this in the pool.
 const PIECE: u64 = 4096;
 
-/// Records [address, address + len) as it is in PM now.
-pub fn range(thread: &mut Thread, header: Header, address: u64, len: u64, descending: bool) {
+/// Records [address, address + len) as it is in PM now, in one piece if it can be: only strings are cut (rule 2).
+fn whole(thread: &mut Thread, header: Header, address: u64, len: u64) {
+    if len <= PIECE {
+        piece(thread, header, address, len);
+    } else {
+        range(thread, header, address, len, false);
+    }
+}
+
+/// Records [address, address + len) as it is in PM now, cut at 4 KiB borders of the pool offset.
+fn range(thread: &mut Thread, header: Header, address: u64, len: u64, descending: bool) {
     pieces(address, len, descending, |address, len| piece(thread, header, address, len));
 }
 
@@ -80,14 +89,14 @@ pub fn record(thread: &mut Thread, decoded: &Decoded, form: &Form, header: Heade
                 range(thread, header, low, count * size, down);
             }
         }
-        Form::Explicit { size } => range(thread, header, at, size as u64, false),
+        Form::Explicit { size } => whole(thread, header, at, size as u64),
         Form::Push { size } | Form::Pop { size } | Form::BitOffset { size, .. } => {
-            range(thread, header, at, size as u64, false);
+            whole(thread, header, at, size as u64)
         }
-        Form::Movdir64b { .. } | Form::ClearLine => range(thread, header, at, 64, false),
+        Form::Movdir64b { .. } | Form::ClearLine => whole(thread, header, at, 64),
         Form::State(area) => {
             let size = state_bytes(thread, area);
-            range(thread, header, at, size, false);
+            whole(thread, header, at, size);
         }
         Form::ByteMask { size, mask } => {
             let number = mask.number() as u8;
@@ -109,7 +118,7 @@ pub fn record(thread: &mut Thread, decoded: &Decoded, form: &Form, header: Heade
             let lanes = size as u64 / element as u64;
             let count = lane_mask(thread, MaskSource::Opmask(mask), lanes, element as u64).count_ones() as u64;
             if count != 0 {
-                range(thread, header, at, count * element as u64, false);
+                whole(thread, header, at, count * element as u64);
             }
         }
         Form::Scatter { element, index, count, .. } => {
@@ -119,7 +128,7 @@ pub fn record(thread: &mut Thread, decoded: &Decoded, form: &Form, header: Heade
                 if !pm::is_pm(address) {
                     crate::refuse!(thread, "a scatter at {:#x} writes partly to PM and partly elsewhere", decoded.ip());
                 }
-                range(thread, header, address, element as u64, false);
+                whole(thread, header, address, element as u64);
             }
         }
     }
@@ -137,7 +146,7 @@ fn runs(thread: &mut Thread, header: Header, address: u64, size: u64, enabled: i
         while i < size && enabled(i) {
             i += 1;
         }
-        range(thread, header, address + start, i - start, false);
+        whole(thread, header, address + start, i - start);
     }
 }
 

@@ -47,7 +47,5 @@ pub fn entered(session: &mut Session, task: &mut Task, old_rsp: u64, now: &Regis
     // After the handler's `ret` the stack pointer is one word higher, until `rt_sigreturn`.
     let range = if on_alternate { HandlerStack::Alternate(alternate) } else { HandlerStack::Below(now.rsp + 8) };
     task.shadow.enter_handler(range);
-    // The handler returns to the restorer, as if that had called it.
-    task.shadow.call(now.rsp, ptrace::read_u64(task.tid, now.rsp)?);
     Ok(())
 }
