@@ -15,17 +15,29 @@ pub struct LastFlush {
     pub byte: u8,
     /// It served stores to different bytes of the line.
     pub several: bool,
+    /// How many fences the run had had, modulo 2²³: the epoch that it belongs to.
+    epoch: u32,
 }
 
+/// 64 bits less site, byte and flag.
+const EPOCHS: u32 = 1 << 23;
+
 impl LastFlush {
-    pub(crate) fn new(site: SiteId, place: Place, step: &Step<'_>, stores: u64) -> LastFlush {
+    /// `fences`: how many the run has had.
+    pub(crate) fn new(site: SiteId, place: Place, step: &Step<'_>, stores: u64, fences: u64) -> LastFlush {
         let several = stores > 1
             && match step.after().line(LineId::of(place)) {
                 Some(line) => differ(line.stores().iter().map(PendingStore::mask)),
                 // `clflush` has settled them.
                 None => differ(step.guaranteed().iter().map(|settled| settled.store.mask())),
             };
-        LastFlush { site, byte: (place.offset.0 % 64) as u8, several }
+        LastFlush { site, byte: (place.offset.0 % 64) as u8, several, epoch: fences as u32 % EPOCHS }
+    }
+
+    /// How many fences there were since, if `fences` is how many there are by now. A number beyond 2²³ may come out as a
+    /// smaller one.
+    pub(crate) fn fences_since(self, fences: u64) -> u32 {
+        (fences as u32).wrapping_sub(self.epoch) % EPOCHS
     }
 }
 
@@ -59,6 +71,7 @@ impl FlushedLines {
             site: SiteId(packed as u32),
             byte: (packed >> 32) as u8,
             several: packed >> 40 & 1 == 1,
+            epoch: (packed >> 41) as u32,
         })
     }
 
@@ -72,8 +85,10 @@ impl FlushedLines {
             }),
         };
         self.last = Some((page, number));
-        self.pages[number as usize][at] =
-            u64::from(flush.site.0) | u64::from(flush.byte) << 32 | u64::from(flush.several) << 40;
+        self.pages[number as usize][at] = u64::from(flush.site.0)
+            | u64::from(flush.byte) << 32
+            | u64::from(flush.several) << 40
+            | u64::from(flush.epoch) << 41;
     }
 }
 
@@ -91,7 +106,7 @@ mod tests {
     fn what_is_set_is_found() {
         let mut lines = FlushedLines::default();
         let line = |n| LineId { pool: PoolId(1), line: LineNo(n) };
-        let flush = LastFlush { site: SiteId(u32::MAX), byte: 63, several: true };
+        let flush = LastFlush { site: SiteId(7), byte: 63, several: true, epoch: EPOCHS - 1 };
         assert_eq!(lines.get(line(70)), None);
         lines.set(line(70), flush);
         assert_eq!(lines.get(line(70)), Some(flush));
@@ -100,5 +115,11 @@ mod tests {
         lines.set(line(6), LastFlush { several: false, ..flush });
         assert_eq!(lines.get(line(6)).map(|f| f.several), Some(false));
         assert_eq!(lines.get(line(70)), Some(flush));
+    }
+    #[test]
+    fn fences_are_counted_past_the_end_of_the_counter() {
+        let flush = LastFlush { site: SiteId(0), byte: 0, several: false, epoch: EPOCHS - 1 };
+        assert_eq!(flush.fences_since(u64::from(EPOCHS) * 5 - 1), 0);
+        assert_eq!(flush.fences_since(u64::from(EPOCHS) * 5 + 1), 2);
     }
 }

@@ -30,6 +30,8 @@ pub struct World<'t> {
     pub tables: &'t Tables,
     pub sites: Sites,
     lines: FlushedLines,
+    /// Fences that count, of all threads.
+    fences: u64,
     unfenced: Vec<Unfenced>,
     /// Flushes of threads that ended before they fenced.
     abandoned: FxHashMap<LineId, UnfencedFlush>,
@@ -51,6 +53,7 @@ impl<'t> World<'t> {
             tables,
             sites: Sites::default(),
             lines: FlushedLines::default(),
+            fences: 0,
             unfenced: Vec::new(),
             abandoned: FxHashMap::default(),
             mappings: Mappings::default(),
@@ -62,6 +65,11 @@ impl<'t> World<'t> {
     /// The last useful flush of a line; none if it was never flushed with something to write back.
     pub fn last_flush(&self, line: LineId) -> Option<LastFlush> {
         self.lines.get(line)
+    }
+
+    /// How many fences there have been since a flush, of whatever thread.
+    pub fn fences_since(&self, flush: LastFlush) -> u32 {
+        flush.fences_since(self.fences)
     }
 
     /// Useful flushes of the thread since its last fence, oldest first.
@@ -104,15 +112,18 @@ impl<'t> World<'t> {
             (&EventKind::Flush { kind, target: FlushTarget::Pool(place) }, Effect::Flush(flush)) => {
                 if flush.verdict == FlushVerdict::Useful {
                     let line = LineId::of(place);
-                    self.lines.set(line, LastFlush::new(site, place, step, flush.stores));
+                    self.lines.set(line, LastFlush::new(site, place, step, flush.stores, self.fences));
                     if kind != FlushKind::Clflush {
                         self.add_unfenced(event.thread, UnfencedFlush { line, site, event: id });
                     }
                 }
             }
             (EventKind::Fence { .. }, Effect::Fence(fence)) | (EventKind::Rmw { .. }, Effect::Rmw(fence)) => {
-                if fence.counts && let Some(unfenced) = self.unfenced.get_mut(event.thread.0 as usize) {
-                    unfenced.flushes.clear();
+                if fence.counts {
+                    self.fences += 1;
+                    if let Some(unfenced) = self.unfenced.get_mut(event.thread.0 as usize) {
+                        unfenced.flushes.clear();
+                    }
                 }
             }
             (EventKind::ThreadEnd, _) => self.abandon(event.thread),

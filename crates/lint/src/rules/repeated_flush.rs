@@ -27,7 +27,8 @@ static INFO: RuleInfo = RuleInfo::new(
 
 /// What a flush with nothing to do repeats: an earlier flush of the line that served several stores and named other
 /// bytes of it. Libraries name the line's first byte whatever they were asked for; there another place in the code
-/// stands for other bytes.
+/// stands for other bytes. At most one fence lies between the two (`persist(&a); persist(&b)`): a flush long after has
+/// nothing to do with that one, and is FP0201's.
 pub(super) fn repeats(moment: &Moment<'_>) -> Option<LastFlush> {
     let Effect::Flush(flush) = moment.step.effect else { return None };
     if !matches!(flush.verdict, FlushVerdict::Clean | FlushVerdict::AlreadyFlushed) {
@@ -37,7 +38,8 @@ pub(super) fn repeats(moment: &Moment<'_>) -> Option<LastFlush> {
     let earlier = moment.world.last_flush(flush.line?)?;
     let byte = (place.offset.0 % 64) as u8;
     let other_bytes = byte != earlier.byte || (byte == 0 && moment.site != earlier.site);
-    (earlier.several && other_bytes).then_some(earlier)
+    let near = moment.world.fences_since(earlier) <= 1;
+    (earlier.several && other_bytes && near).then_some(earlier)
 }
 
 impl Rule for RepeatedFlush {
