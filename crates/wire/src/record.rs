@@ -26,7 +26,7 @@ pub const HEADER_BYTES: usize = 24;
 
 /// Bytes that a record with this payload takes in the ring.
 pub const fn record_bytes(payload: usize) -> usize {
-    HEADER_BYTES + (payload + 7) / 8 * 8
+    HEADER_BYTES + payload.next_multiple_of(8)
 }
 
 /// Kinds of records; `P:` is the payload (little-endian).
