@@ -8,10 +8,10 @@ use crate::lint::Active;
 use crate::rule::Rule;
 use crate::rules::{
     clean_flush::CleanFlush, clflush::Clflush, dirty_overwrite::DirtyOverwrite, flush_not_fenced::FlushNotFenced,
-    large_copy::LargeCopy, nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush,
-    redundant_logging::RedundantLogging, repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable,
-    transient_data::TransientData, unlogged_store::UnloggedStore, unordered_lines::UnorderedLines,
-    useless_fence::UselessFence, volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
+    large_copy::LargeCopy, nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, redundant_logging::RedundantLogging,
+    repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable, transient_data::TransientData,
+    unlogged_store::UnloggedStore, unordered_lines::UnorderedLines, useless_fence::UselessFence,
+    volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
 };
 
 /// What the user has changed about rules.
@@ -45,8 +45,7 @@ impl Settings {
     /// As [`Settings::level`], from `RULE=LEVEL`.
     pub fn parse_level(&mut self, text: &str) -> Result<(), SettingError> {
         let (rule, level) = text.split_once('=').ok_or_else(|| SettingError::NotAPair(text.to_owned()))?;
-        let level =
-            level.parse().map_err(|source| SettingError::Level { setting: text.to_owned(), source })?;
+        let level = level.parse().map_err(|source| SettingError::Level { setting: text.to_owned(), source })?;
         self.level(rule.trim(), level);
         Ok(())
     }

@@ -64,14 +64,7 @@ impl Sink<'_> {
         self.add(site, role, Some(related), None, 0);
     }
 
-    fn add(
-        &mut self,
-        site: SiteId,
-        role: Role,
-        related: Option<(Role, SiteId)>,
-        message: Option<Rc<str>>,
-        count: u64,
-    ) {
+    fn add(&mut self, site: SiteId, role: Role, related: Option<(Role, SiteId)>, message: Option<Rc<str>>, count: u64) {
         let key = Key { rule: self.rule, site, role, related, message };
         let tally = self.all.tallies.entry(key).or_insert(Tally { count: 0, first: self.event });
         tally.count += count;

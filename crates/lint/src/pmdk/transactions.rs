@@ -111,7 +111,8 @@ impl Transactions {
                 None => Happening::Nothing,
             },
             EventKind::Return { watch, value } => {
-                let allocates = matches!(self.function(moment, watch.0), Some(Function::Alloc | Function::AllocUnknown));
+                let allocates =
+                    matches!(self.function(moment, watch.0), Some(Function::Alloc | Function::AllocUnknown));
                 if allocates && let Some(tx) = self.threads.get_mut(&moment.event.thread) {
                     let known = tx.allocating.take().is_some_and(|allocating| allocating.found);
                     // A null object: nothing was allocated.
