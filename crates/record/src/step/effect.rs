@@ -35,6 +35,8 @@ pub enum Special {
     Random(RegSpec),
     Flush(FlushKind, u64),
     Fence(FenceKind),
+    /// May trap between its elements: the step is repeated until the instruction is done (SDM vol. 2, VPSCATTERDD).
+    InParts,
     /// Cannot be recorded.
     Unsupported(&'static str),
 }
@@ -66,7 +68,8 @@ pub fn predict<E>(
 ) -> Result<Option<(Instruction, Effect)>, E> {
     if let Some(scatter) = scatter::decode(code) {
         let stores = scatter.stores(registers, &extended()?);
-        return Ok(Some((scatter.stand_in, Effect::of_stores(stores))));
+        let effect = Effect { special: Special::InParts, ..Effect::of_stores(stores) };
+        return Ok(Some((scatter.stand_in, effect)));
     }
     if let Ok(instruction) = InstDecoder::default().decode_slice(code) {
         let effect = effect(code, &instruction, registers, extended)?;

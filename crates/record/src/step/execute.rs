@@ -54,7 +54,13 @@ pub fn execute(session: &mut Session, task: &mut Task) -> Result<Stepped, StepEr
     let effect_special = effect.special;
     let noted = Noted::new(session, task, effect)?;
     ptrace::single_step(task.tid, 0)?;
-    let stop = wait_for_step(task.tid)?;
+    let mut stop = wait_for_step(task.tid)?;
+    while effect_special == Special::InParts
+        && matches!(stop_registers(task.tid, stop)?, Some((true, after)) if after.rip == pc)
+    {
+        ptrace::single_step(task.tid, 0)?;
+        stop = wait_for_step(task.tid)?;
+    }
     // The usual case: a trap, and the instruction was not one that traps by itself.
     if stop == Stop::Signal(libc::SIGTRAP) && effect_special != Special::Trap {
         let after = ptrace::registers(task.tid)?;

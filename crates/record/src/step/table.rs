@@ -183,6 +183,8 @@ pub fn fixed_size(opcode: Opcode, short_operand: bool) -> Option<u64> {
         FBSTP => 10,
         CMPXCHG16B => 16,
         CMPXCHG8B => 8,
+        // The decoder takes the VEX forms for whole registers.
+        VMOVLPS | VMOVLPD | VMOVHPS | VMOVHPD => 8,
         STMXCSR | VSTMXCSR => 4,
         SGDT | SIDT => 10,
         _ => return None,
