@@ -109,9 +109,9 @@ impl FindingId {
     /// FNV-1a over rule and location, folded to 32 bits: enough to tell the findings of one program apart.
     pub fn new(rule: &str, location: &Location) -> FindingId {
         let text = format!("{rule} {}", location.key());
-        let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-        });
+        let hash = text
+            .bytes()
+            .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
         FindingId(format!("{:08x}", (hash >> 32) ^ (hash & 0xffff_ffff)))
     }
 }

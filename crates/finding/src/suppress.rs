@@ -63,8 +63,7 @@ pub struct Suppressions {
 
 impl Suppressions {
     pub fn read(path: &Path) -> Result<Suppressions, SuppressError> {
-        let text = fs::read_to_string(path)
-            .map_err(|source| SuppressError::Read { path: path.to_owned(), source })?;
+        let text = fs::read_to_string(path).map_err(|source| SuppressError::Read { path: path.to_owned(), source })?;
         Suppressions::parse(&text, path)
     }
 
@@ -163,8 +162,11 @@ mod tests {
              [[suppress]]\nline = 99\nreason = 'gone'\n",
         )
         .unwrap();
-        let mut findings =
-            vec![finding("FP0301", "/a/stats.c", 3), finding("FP0101", "/a/stats.c", 3), finding("FP0301", "/a/b.c", 3)];
+        let mut findings = vec![
+            finding("FP0301", "/a/stats.c", 3),
+            finding("FP0101", "/a/stats.c", 3),
+            finding("FP0301", "/a/b.c", 3),
+        ];
         assert_eq!(list.apply(&mut findings), 1);
         assert_eq!(findings.iter().map(|f| f.rule.as_str()).collect::<Vec<_>>(), ["FP0101", "FP0301"]);
         assert_eq!(list.unused().map(|entry| entry.reason.as_str()).collect::<Vec<_>>(), ["gone"]);

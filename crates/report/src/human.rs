@@ -50,8 +50,10 @@ impl Human {
             group = group.element(Level::NOTE.message(text));
         }
         let times = if finding.count == 1 { "once".to_owned() } else { format!("{} times", finding.count) };
-        let footer = format!("{times}, first at event {}; finding {}; `fencepost explain {}` says more",
-            finding.first.0, finding.id, finding.rule);
+        let footer = format!(
+            "{times}, first at event {}; finding {}; `fencepost explain {}` says more",
+            finding.first.0, finding.id, finding.rule
+        );
         self.renderer.render(&[group.element(Level::HELP.with_name("help").message(footer))])
     }
 

@@ -10,40 +10,80 @@
 
 use finding::finding::{Finding, Location};
 use finding::severity::Severity;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::human::Summary;
 
-/// One finding.
-pub fn finding(finding: &Finding) -> Value {
-    json!({
-        "type": "finding",
-        "id": finding.id.0,
-        "rule": finding.rule,
-        "class": finding.class.name(),
-        "severity": finding.severity.name(),
-        "title": finding.title,
-        "locations": finding.locations.iter().map(location).collect::<Vec<_>>(),
-        "count": finding.count,
+#[derive(Serialize)]
+struct JsonFinding<'a> {
+    r#type: &'static str,
+    id: &'a str,
+    rule: &'a str,
+    class: &'static str,
+    severity: &'static str,
+    title: &'a str,
+    locations: Vec<JsonLocation<'a>>,
+    count: u64,
+}
+
+#[derive(Serialize)]
+struct JsonLocation<'a> {
+    role: &'static str,
+    file: Option<&'a str>,
+    line: Option<u32>,
+    function: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct JsonSummary {
+    r#type: &'static str,
+    findings: usize,
+    error: usize,
+    performance: usize,
+    warning: usize,
+    note: usize,
+    suppressed: u64,
+    events: u64,
+}
+
+/// One finding, on one line.
+pub fn finding(finding: &Finding) -> String {
+    line(&JsonFinding {
+        r#type: "finding",
+        id: &finding.id.0,
+        rule: &finding.rule,
+        class: finding.class.name(),
+        severity: finding.severity.name(),
+        title: &finding.title,
+        locations: finding.locations.iter().map(location).collect(),
+        count: finding.count,
     })
 }
 
-fn location(location: &Location) -> Value {
-    json!({
-        "role": location.role.name(),
-        "file": location.file,
-        "line": location.line,
-        "function": location.function,
-    })
+fn location(location: &Location) -> JsonLocation<'_> {
+    JsonLocation {
+        role: location.role.name(),
+        file: location.file.as_deref(),
+        line: location.line,
+        function: location.function.as_deref(),
+    }
 }
 
 /// The last line.
-pub fn summary(findings: &[Finding], summary: &Summary) -> Value {
-    let mut object = json!({ "type": "summary", "findings": findings.len() });
-    for severity in Severity::ALL {
-        object[severity.name()] = findings.iter().filter(|finding| finding.severity == severity).count().into();
-    }
-    object["suppressed"] = summary.suppressed.into();
-    object["events"] = summary.events.into();
-    object
+pub fn summary(findings: &[Finding], summary: &Summary) -> String {
+    let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
+    line(&JsonSummary {
+        r#type: "summary",
+        findings: findings.len(),
+        error: count(Severity::Error),
+        performance: count(Severity::Performance),
+        warning: count(Severity::Warning),
+        note: count(Severity::Note),
+        suppressed: summary.suppressed,
+        events: summary.events,
+    })
+}
+
+fn line(value: &impl Serialize) -> String {
+    serde_json::to_string(value).expect("strings and numbers are always JSON")
 }

@@ -35,7 +35,13 @@ fn list() -> std::io::Result<()> {
     for rule in built_in(&Settings::default()) {
         let info = rule.info();
         let off = if info.level == Level::Allow { " (off by default)" } else { "" };
-        render::result(format_args!("{}  {:<26} {:<12} {}{off}", info.id, info.name, info.severity.name(), info.title))?;
+        render::result(format_args!(
+            "{}  {:<26} {:<12} {}{off}",
+            info.id,
+            info.name,
+            info.severity.name(),
+            info.title
+        ))?;
     }
     Ok(())
 }

@@ -153,9 +153,8 @@ impl Lint {
         libraries.modules.extend(config.libraries.iter().chain(&self.libraries).cloned());
         let fail_on = match (self.fail_on, &config.fail_on) {
             (Some(given), _) => given,
-            (None, Some(name)) => FailOn::from_str(name, false).map_err(|_| {
-                format!("fail-on = \"{name}\": it is one of error, performance, warning, note, never")
-            })?,
+            (None, Some(name)) => FailOn::from_str(name, false)
+                .map_err(|_| format!("fail-on = \"{name}\": it is one of error, performance, warning, note, never"))?,
             (None, None) => FailOn::Error,
         };
         Ok(Plan {
@@ -179,7 +178,8 @@ impl Lint {
             }
         };
         let trace = folder.path().join("lint.fptrace");
-        let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.clone().into()];
+        let mut arguments: Vec<OsString> =
+            vec!["record".into(), "--quiet".into(), "--output".into(), trace.clone().into()];
         for glob in &self.pm {
             arguments.extend(["--pm".into(), glob.into()]);
         }

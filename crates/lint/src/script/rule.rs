@@ -130,7 +130,7 @@ impl Rule for Script {
                 "store" => Wants::STORES,
                 "flush" => Wants::FLUSHES,
                 "fence" => Wants::FENCES,
-                "call" | "ret" => Wants::CALLS,
+                "called" | "returned" => Wants::CALLS,
                 _ => Wants::NOTHING,
             })
         })

@@ -9,7 +9,7 @@ use super::engine::number;
 use crate::rule::{Fate, LostStore, Moment};
 
 /// The functions that a script can have, beside `rule` and its own helpers that begin with `_`.
-pub(super) const HANDLERS: [&str; 6] = ["store", "flush", "fence", "call", "ret", "lost"];
+pub(super) const HANDLERS: [&str; 6] = ["store", "flush", "fence", "called", "returned", "lost"];
 
 /// The handler that is called for an event.
 pub(super) fn handler(event: &Event<'_>) -> Option<&'static str> {
@@ -17,8 +17,8 @@ pub(super) fn handler(event: &Event<'_>) -> Option<&'static str> {
         EventKind::Store { .. } | EventKind::Rmw { .. } => Some("store"),
         EventKind::Flush { .. } => Some("flush"),
         EventKind::Fence { .. } => Some("fence"),
-        EventKind::Call { .. } => Some("call"),
-        EventKind::Return { .. } => Some("ret"),
+        EventKind::Call { .. } => Some("called"),
+        EventKind::Return { .. } => Some("returned"),
         _ => None,
     }
 }
@@ -36,7 +36,7 @@ fn put_place(map: &mut Map, place: Place) {
 pub(super) fn event(moment: &Moment<'_>) -> Map {
     let mut map = Map::new();
     map.insert("event".into(), number(moment.id.0));
-    map.insert("thread".into(), number(moment.event.thread.0.into()));
+    map.insert("thread_id".into(), number(moment.event.thread.0.into()));
     put(&mut map, "library", moment.world.in_pm_library(moment.site));
     match moment.event.kind {
         EventKind::Store { place, kind, bytes } => store(&mut map, moment, place, kind != StoreKind::Plain, bytes),
@@ -140,7 +140,7 @@ fn fence(map: &mut Map, effect: &FenceEffect) {
 pub(super) fn lost(lost: &LostStore) -> Map {
     let mut map = Map::new();
     map.insert("event".into(), number(lost.event.0));
-    map.insert("thread".into(), number(lost.thread.0.into()));
+    map.insert("thread_id".into(), number(lost.thread.0.into()));
     put_place(&mut map, lost.line.start());
     let fate = match lost.fate {
         Fate::NeverFlushed { elsewhere: None } => "line-never-flushed",
