@@ -109,21 +109,21 @@ impl<'t> World<'t> {
     #[inline]
     pub(crate) fn update(&mut self, id: EventId, site: SiteId, event: &Event<'_>, step: &Step<'_>) {
         match (&event.kind, step.effect) {
-            (&EventKind::Flush { kind, target: FlushTarget::Pool(place) }, Effect::Flush(flush)) => {
-                if flush.verdict == FlushVerdict::Useful {
-                    let line = LineId::of(place);
-                    self.lines.set(line, LastFlush::new(site, place, step, flush.stores, self.fences));
-                    if kind != FlushKind::Clflush {
-                        self.add_unfenced(event.thread, UnfencedFlush { line, site, event: id });
-                    }
+            (&EventKind::Flush { kind, target: FlushTarget::Pool(place) }, Effect::Flush(flush))
+                if flush.verdict == FlushVerdict::Useful =>
+            {
+                let line = LineId::of(place);
+                self.lines.set(line, LastFlush::new(site, place, step, flush.stores, self.fences));
+                if kind != FlushKind::Clflush {
+                    self.add_unfenced(event.thread, UnfencedFlush { line, site, event: id });
                 }
             }
-            (EventKind::Fence { .. }, Effect::Fence(fence)) | (EventKind::Rmw { .. }, Effect::Rmw(fence)) => {
-                if fence.counts {
-                    self.fences += 1;
-                    if let Some(unfenced) = self.unfenced.get_mut(event.thread.0 as usize) {
-                        unfenced.flushes.clear();
-                    }
+            (EventKind::Fence { .. }, Effect::Fence(fence)) | (EventKind::Rmw { .. }, Effect::Rmw(fence))
+                if fence.counts =>
+            {
+                self.fences += 1;
+                if let Some(unfenced) = self.unfenced.get_mut(event.thread.0 as usize) {
+                    unfenced.flushes.clear();
                 }
             }
             (EventKind::ThreadEnd, _) => self.abandon(event.thread),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::rc::Rc;
 
 use finding::finding::{Class, Role};
@@ -85,8 +85,8 @@ impl Script {
 }
 
 /// Reads the map that `rule()` returns.
-fn describe(mut told: Map, path: &PathBuf) -> Result<(RuleInfo, Vec<String>), ScriptError> {
-    let bad = |what: String| ScriptError::BadRule { path: path.clone(), what };
+fn describe(mut told: Map, path: &Path) -> Result<(RuleInfo, Vec<String>), ScriptError> {
+    let bad = |what: String| ScriptError::BadRule { path: path.to_owned(), what };
     let mut text = |key: &str| told.remove(key).map(|value| value.to_string());
     let id = text("id").filter(|id| !id.is_empty()).ok_or_else(|| bad("has no id: \"...\"".to_owned()))?;
     if id.starts_with("FP") {
