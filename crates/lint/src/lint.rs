@@ -208,9 +208,14 @@ impl<'t> Pass<'t> {
                 first: tally.first,
             });
         }
-        group(&causes, &sightings, self.world.tables, libraries, |cause, frames| {
+        let mut findings = group(&causes, &sightings, self.world.tables, libraries, |cause, frames| {
             self.rules[rule_of[cause]].rule.dismisses(frames)
-        })
+        });
+        findings.retain(|finding| {
+            let own = self.rules.iter().find(|active| active.rule.info().id == finding.rule);
+            !own.is_some_and(|active| active.rule.withdraws(finding))
+        });
+        findings
     }
 }
 

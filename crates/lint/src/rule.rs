@@ -11,7 +11,7 @@
 
 use std::borrow::Cow;
 
-use finding::finding::{Class, Location, Role};
+use finding::finding::{Class, Finding, Location, Role};
 use finding::severity::{Level, Severity};
 use finding::site::SiteId;
 use persistency::domain::Route;
@@ -155,6 +155,11 @@ pub trait Rule {
 
     /// Whether the names of the code show that a sighting is harmless. Frames are innermost first.
     fn dismisses(&self, _frames: &[Location]) -> bool {
+        false
+    }
+
+    /// Whether the names of all places of a finding, the other sides included, show that it is none.
+    fn withdraws(&self, _finding: &Finding) -> bool {
         false
     }
 }

@@ -1,9 +1,10 @@
 //! FP0304: one fence that completes the flushes of several lines, which different lines of code asked for.
 //!
 //! Mumak §4.2: among them no order is guaranteed. A loop that flushes the lines of one object is one request, and no order
-//! is expected among its parts; so only flushes from different places in the code count.
+//! is expected among its parts; so only flushes from different lines of code count, which is known when they have names
+//! (loops are unrolled). What a library flushes for one call is one request as well.
 
-use finding::finding::{Class, Role};
+use finding::finding::{Class, Finding, Role};
 use finding::severity::Severity;
 use persistency::effect::Effect;
 use trace::Tables;
@@ -48,5 +49,9 @@ impl Rule for UnorderedLines {
             out.note_related(moment.site, Role::Fence, (Role::Flush, other.site));
         }
         Ok(())
+    }
+
+    fn withdraws(&self, finding: &Finding) -> bool {
+        finding.locations.iter().filter(|location| location.role == Role::Flush).count() < 2
     }
 }
