@@ -1,12 +1,12 @@
-//! A hash map from nonzero 64-bit keys, open addressing. Small, allocation only on growth, no removal cost surprises.
+//! A hash map from nonzero 64-bit keys, open addressing. Keys and values lie together: an insertion touches one page, which
+//! matters in a child of fork, where each page touched is a page copied.
 
 use alloc::vec;
 use alloc::vec::Vec;
 
 #[derive(Debug)]
 pub struct U64Map<V: Copy + Default> {
-    keys: Vec<u64>,
-    values: Vec<V>,
+    slots: Vec<(u64, V)>,
     used: usize,
 }
 
@@ -20,17 +20,17 @@ const GONE: u64 = u64::MAX;
 
 impl<V: Copy + Default> U64Map<V> {
     pub const fn new() -> Self {
-        U64Map { keys: Vec::new(), values: Vec::new(), used: 0 }
+        U64Map { slots: Vec::new(), used: 0 }
     }
 
     fn slot(&self, key: u64) -> Option<usize> {
-        if self.keys.is_empty() {
+        if self.slots.is_empty() {
             return None;
         }
-        let mask = self.keys.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut i = spread(key) as usize & mask;
         loop {
-            match self.keys[i] {
+            match self.slots[i].0 {
                 k if k == key => return Some(i),
                 0 => return None,
                 _ => i = (i + 1) & mask,
@@ -39,45 +39,43 @@ impl<V: Copy + Default> U64Map<V> {
     }
 
     pub fn get(&self, key: u64) -> Option<V> {
-        self.slot(key).map(|i| self.values[i])
+        self.slot(key).map(|i| self.slots[i].1)
     }
 
     pub fn insert(&mut self, key: u64, value: V) {
         debug_assert!(key != 0 && key != GONE);
         if let Some(i) = self.slot(key) {
-            self.values[i] = value;
+            self.slots[i].1 = value;
             return;
         }
-        if (self.used + 1) * 2 > self.keys.len() {
+        if (self.used + 1) * 2 > self.slots.len() {
             self.grow();
         }
-        let mask = self.keys.len() - 1;
+        let mask = self.slots.len() - 1;
         let mut i = spread(key) as usize & mask;
-        while self.keys[i] != 0 {
+        while self.slots[i].0 != 0 {
             i = (i + 1) & mask;
         }
-        self.keys[i] = key;
-        self.values[i] = value;
+        self.slots[i] = (key, value);
         self.used += 1;
     }
 
     pub fn remove(&mut self, key: u64) {
         if let Some(i) = self.slot(key) {
-            self.keys[i] = GONE;
+            self.slots[i].0 = GONE;
         }
     }
 
     pub fn clear(&mut self) {
-        self.keys.iter_mut().for_each(|k| *k = 0);
+        self.slots.iter_mut().for_each(|slot| slot.0 = 0);
         self.used = 0;
     }
 
     fn grow(&mut self) {
-        let size = (self.keys.len() * 2).max(64);
-        let keys = core::mem::replace(&mut self.keys, vec![0; size]);
-        let values = core::mem::replace(&mut self.values, vec![V::default(); size]);
+        let size = (self.slots.len() * 2).max(64);
+        let slots = core::mem::replace(&mut self.slots, vec![(0, V::default()); size]);
         self.used = 0;
-        for (key, value) in keys.into_iter().zip(values) {
+        for (key, value) in slots {
             if key != 0 && key != GONE {
                 self.insert(key, value);
             }
