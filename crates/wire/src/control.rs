@@ -6,7 +6,7 @@
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Bumped with every change of layout; probe and host refuse to work together if it differs.
-pub const WIRE_VERSION: u32 = 1;
+pub const WIRE_VERSION: u32 = 2;
 pub const CONTROL_BYTES: usize = 1 << 20;
 /// Small enough to stay in the second-level cache: a larger ring is slower.
 pub const RING_BYTES: usize = 1 << 20;
@@ -43,6 +43,9 @@ pub const TEXT_BYTES: usize = 64 << 10;
 pub const MAX_POOLS: usize = 1024;
 pub const EXEC_SLOTS: usize = 64;
 pub const EXEC_BYTES: usize = 8 << 10;
+
+/// What children of fork had to find out for themselves, for their parent to know before the next fork.
+pub const FORK_HINTS: usize = 2048;
 
 /// A string inside [`Control::text`].
 #[repr(C)]
@@ -134,6 +137,11 @@ pub struct Control {
     pub globs: [TextRef; MAX_GLOBS],
     /// Symbols to watch.
     pub watches: [TextRef; MAX_WATCHES],
+    /// Numbers the program images of the recording, for `fork_hints`.
+    pub next_image: AtomicU32,
+    pub fork_hint_count: AtomicU32,
+    /// Image << 48 | kind << 47 | pc; 0: not written yet.
+    pub fork_hints: [AtomicU64; FORK_HINTS],
     pub watch_site_count: AtomicU32,
     pub watch_sites: [WatchSite; MAX_WATCH_SITES],
     pub text: [u8; TEXT_BYTES],

@@ -36,6 +36,7 @@ pub fn at(pc: u64, exact: bool) -> Option<Rule> {
         return rule;
     }
     let rule = parse(pc);
+    crate::translate::hints::unwound(pc);
     cache.insert(pc, rule);
     rule
 }

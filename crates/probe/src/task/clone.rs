@@ -95,6 +95,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     if signal::begin_again(thread) {
         return thread.regs.rax as i64;
     }
+    translate::hints::take(thread);
     let number = number::next_thread(thread);
     let process = number::next_process();
     let parent = thread.process;
@@ -134,6 +135,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
 }
 
 fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request) {
+    translate::hints::in_child();
     thread.holds_order = 0;
     thread.pending = 0;
     thread.number = number;

@@ -118,6 +118,16 @@ pub fn arrive(thread: &mut Thread) {
     }
 }
 
+/// Makes the code at `pc` ready for indirect branches, if it is still there.
+pub fn prepare(thread: &mut Thread, pc: u64) {
+    let _guard = super::lock().lock();
+    if block::find(pc).is_some() || super::code::bytes(pc).is_none() {
+        return;
+    }
+    let number = find_or_build(thread, pc, true);
+    enter_into_table(number);
+}
+
 fn find_or_build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
     // This thread is outside the cache and about to enter the present generation of it.
     thread.generation = arena::generation();
@@ -127,6 +137,7 @@ fn find_or_build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
             if arena::is_full() {
                 start_over(thread);
             }
+            super::hints::translated(pc);
             build::build(thread, pc, indirect)
         }
     }

@@ -1,0 +1,80 @@
+//! What children of fork learn, for their parent: a program that forks again and again runs the same code in each child,
+//! and each would translate it anew. A child leaves the addresses it had to translate (and to unwind) in shared memory; the
+//! parent does the same work once, before its next fork, and later children find it done.
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use wire::control::FORK_HINTS;
+
+use super::link;
+use crate::context::rule;
+use crate::ring::control;
+use crate::thread::Thread;
+
+/// This process is a child of fork and has not executed another program since.
+static CHILD: AtomicBool = AtomicBool::new(false);
+/// The program image, the same in all its forks; 0: not numbered yet.
+static IMAGE: AtomicU32 = AtomicU32::new(0);
+/// Hints that this process has seen.
+static SEEN: AtomicU32 = AtomicU32::new(0);
+
+const RULE: u64 = 1 << 47;
+
+/// In the child, right after fork.
+pub fn in_child() {
+    CHILD.store(true, Ordering::Relaxed);
+}
+
+/// Code at `pc` was translated.
+pub fn translated(pc: u64) {
+    leave(pc);
+}
+
+/// The unwind rule of `pc` was looked up in the program's tables.
+pub fn unwound(pc: u64) {
+    leave(pc | RULE);
+}
+
+fn leave(hint: u64) {
+    if !CHILD.load(Ordering::Relaxed) {
+        return;
+    }
+    let control = control();
+    let at = control.fork_hint_count.load(Ordering::Relaxed) as usize;
+    if at >= FORK_HINTS {
+        return;
+    }
+    let at = control.fork_hint_count.fetch_add(1, Ordering::Relaxed) as usize;
+    if at < FORK_HINTS {
+        let image = IMAGE.load(Ordering::Relaxed) as u64;
+        control.fork_hints[at].store(image << 48 | hint, Ordering::Release);
+    }
+}
+
+/// In the parent, before it forks: does what earlier children of this image had to do. No engine lock is held.
+pub fn take(thread: &mut Thread) {
+    let control = control();
+    if IMAGE.load(Ordering::Relaxed) == 0 {
+        IMAGE.store((control.next_image.fetch_add(1, Ordering::Relaxed) + 1) & 0x7fff, Ordering::Relaxed);
+    }
+    let image = IMAGE.load(Ordering::Relaxed) as u64;
+    let count = (control.fork_hint_count.load(Ordering::Acquire) as usize).min(FORK_HINTS);
+    let mut seen = SEEN.load(Ordering::Relaxed) as usize;
+    while seen < count {
+        let hint = control.fork_hints[seen].load(Ordering::Acquire);
+        if hint == 0 {
+            break;
+        }
+        seen += 1;
+        if hint >> 48 != image {
+            continue;
+        }
+        let pc = hint & (RULE - 1);
+        if hint & RULE != 0 {
+            rule::at(pc, true);
+        } else {
+            link::prepare(thread, pc);
+        }
+    }
+    SEEN.store(seen as u32, Ordering::Relaxed);
+}
