@@ -8,6 +8,7 @@ use finding::group::{Cause, Sighting, group};
 use finding::severity::Severity;
 use finding::site::{Site, SiteId};
 use persistency::domain::Detail;
+use persistency::effect::{Effect, FlushVerdict};
 use persistency::model::{Fences, ModelKind};
 use persistency::tracker::Tracker;
 use trace::event::{Event, EventId, EventKind, ExitStatus};
@@ -61,8 +62,10 @@ pub fn lint(reader: &TraceReader, rules: Vec<Active>, options: &Options) -> Resu
     let tables = reader.tables();
     let mut pass = Pass::new(tables, rules, options);
     let mut events = reader.events();
-    while let Some((id, event)) = events.next_with_id()? {
+    let mut id = EventId(0);
+    while let Some(event) = events.next()? {
         pass.take(id, &event)?;
+        id.0 += 1;
     }
     let unjudged = match reader.ending() {
         Ending::Complete(Outcome::Ended(ExitStatus::Code(_))) => None,
@@ -86,7 +89,9 @@ pub struct Pass<'t> {
     rules: Vec<Active>,
     /// The rules that want each kind of event.
     stores: Vec<usize>,
-    flushes: Vec<usize>,
+    overwrites: Vec<usize>,
+    useful_flushes: Vec<usize>,
+    wasted_flushes: Vec<usize>,
     fences: Vec<usize>,
     calls: Vec<usize>,
     others: Vec<usize>,
@@ -105,7 +110,9 @@ impl<'t> Pass<'t> {
         };
         Pass {
             stores: wanting(Wants::STORES),
-            flushes: wanting(Wants::FLUSHES),
+            overwrites: wanting(Wants::OVERWRITES),
+            useful_flushes: wanting(Wants::USEFUL_FLUSHES),
+            wasted_flushes: wanting(Wants::WASTED_FLUSHES),
             fences: wanting(Wants::FENCES),
             calls: wanting(Wants::CALLS),
             others: wanting(Wants::OTHERS),
@@ -127,8 +134,14 @@ impl<'t> Pass<'t> {
             EventKind::Store { .. }
             | EventKind::Rmw { .. }
             | EventKind::KernelWrite { .. }
-            | EventKind::FileWrite { .. } => &self.stores,
-            EventKind::Flush { .. } => &self.flushes,
+            | EventKind::FileWrite { .. } => {
+                let overwrites = step.stored().iter().any(|line| !line.overwritten.is_empty());
+                if overwrites { &self.overwrites } else { &self.stores }
+            }
+            EventKind::Flush { .. } => match step.effect {
+                Effect::Flush(flush) if flush.verdict == FlushVerdict::Useful => &self.useful_flushes,
+                _ => &self.wasted_flushes,
+            },
             EventKind::Fence { .. } => &self.fences,
             EventKind::Call { .. } | EventKind::Return { .. } => &self.calls,
             _ => &self.others,

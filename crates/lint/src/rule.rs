@@ -77,8 +77,14 @@ pub struct Wants(pub(crate) u8);
 impl Wants {
     pub const NOTHING: Wants = Wants(0);
     /// Stores, read-modify-writes, and writes by the kernel or to the file.
-    pub const STORES: Wants = Wants(1);
-    pub const FLUSHES: Wants = Wants(2);
+    pub const STORES: Wants = Wants(1 | Self::OVERWRITES.0);
+    /// Those of them that overwrite bytes which were not durable yet.
+    pub const OVERWRITES: Wants = Wants(32);
+    pub const FLUSHES: Wants = Wants(Self::USEFUL_FLUSHES.0 | Self::WASTED_FLUSHES.0);
+    /// Flushes that asked for stores which their thread had not asked for.
+    pub const USEFUL_FLUSHES: Wants = Wants(2);
+    /// All other flushes.
+    pub const WASTED_FLUSHES: Wants = Wants(64);
     /// `sfence`, `mfence`, and locked instructions on ordinary memory.
     pub const FENCES: Wants = Wants(4);
     /// Calls and returns of watched functions.
@@ -91,7 +97,7 @@ impl Wants {
     }
 
     pub const fn contains(self, other: Wants) -> bool {
-        self.0 & other.0 != 0
+        self.0 & other.0 == other.0
     }
 }
 

@@ -67,7 +67,8 @@ struct Allocating {
 #[derive(Debug, Default)]
 pub(crate) struct Transactions {
     functions: Option<Vec<Option<Function>>>,
-    threads: FxHashMap<ThreadId, Transaction>,
+    /// By thread number.
+    threads: Vec<Transaction>,
 }
 
 impl Transactions {
@@ -82,38 +83,46 @@ impl Transactions {
 
     /// Whether the thread works in a transaction.
     pub fn working(&self, thread: ThreadId) -> bool {
-        self.threads.get(&thread).is_some_and(|tx| tx.working.last() == Some(&true))
+        self.thread(thread).is_some_and(|tx| tx.working.last() == Some(&true))
     }
 
     /// Whether the thread is in a transaction, at whatever stage.
     pub fn inside(&self, thread: ThreadId) -> bool {
-        self.threads.get(&thread).is_some_and(|tx| !tx.working.is_empty())
+        self.thread(thread).is_some_and(|tx| !tx.working.is_empty())
     }
 
     /// Where the thread's transaction began, if it is certain that it does not cover these bytes of its pool.
     pub fn uncovered(&self, thread: ThreadId, place: Place, len: u64) -> Option<SiteId> {
-        let tx = self.threads.get(&thread)?;
+        let tx = self.thread(thread)?;
         let covered = tx.covered.get(&place.pool)?.covers(place.offset.0, place.offset.0 + len);
         if covered || tx.unsure { None } else { tx.began }
     }
 
+    fn thread(&self, thread: ThreadId) -> Option<&Transaction> {
+        self.threads.get(thread.0 as usize)
+    }
+
+    #[inline]
     pub fn observe(&mut self, moment: &Moment<'_>) -> Happening {
+        let thread = moment.event.thread.0 as usize;
         match moment.event.kind {
-            EventKind::Store { place, bytes, .. } => match self.threads.get_mut(&moment.event.thread) {
+            EventKind::Store { place, bytes, .. } => match self.threads.get_mut(thread) {
                 Some(tx) => tx.stored(place, bytes),
                 None => Happening::Nothing,
             },
             EventKind::Call { watch, ref args } => match self.function(moment, watch.0) {
                 Some(function) => {
-                    let tx = self.threads.entry(moment.event.thread).or_default();
-                    tx.called(moment, function, args)
+                    if self.threads.len() <= thread {
+                        self.threads.resize_with(thread + 1, Transaction::default);
+                    }
+                    self.threads[thread].called(moment, function, args)
                 }
                 None => Happening::Nothing,
             },
             EventKind::Return { watch, value } => {
                 let allocates =
                     matches!(self.function(moment, watch.0), Some(Function::Alloc | Function::AllocUnknown));
-                if allocates && let Some(tx) = self.threads.get_mut(&moment.event.thread) {
+                if allocates && let Some(tx) = self.threads.get_mut(thread) {
                     let known = tx.allocating.take().is_some_and(|allocating| allocating.found);
                     // A null object: nothing was allocated.
                     tx.unsure |= !known && value != 0;

@@ -27,7 +27,7 @@ impl Rule for CleanFlush {
     }
 
     fn wants(&self, _: &Tables) -> Wants {
-        Wants::FLUSHES
+        Wants::WASTED_FLUSHES
     }
 
     #[inline]

@@ -31,7 +31,7 @@ impl Rule for Clflush {
     }
 
     fn wants(&self, _: &Tables) -> Wants {
-        Wants::FLUSHES
+        Wants::USEFUL_FLUSHES
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {

@@ -66,7 +66,7 @@ impl Rule for DirtyOverwrite {
     }
 
     fn wants(&self, _: &Tables) -> Wants {
-        Wants::STORES.and(Wants::FLUSHES)
+        Wants::OVERWRITES.and(Wants::USEFUL_FLUSHES)
     }
 
     #[inline]

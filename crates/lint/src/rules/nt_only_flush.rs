@@ -28,7 +28,7 @@ impl Rule for NtOnlyFlush {
     }
 
     fn wants(&self, _: &Tables) -> Wants {
-        Wants::FLUSHES
+        Wants::WASTED_FLUSHES
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {

@@ -48,7 +48,7 @@ impl Rule for RepeatedFlush {
     }
 
     fn wants(&self, _: &Tables) -> Wants {
-        Wants::FLUSHES
+        Wants::WASTED_FLUSHES
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {

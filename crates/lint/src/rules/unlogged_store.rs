@@ -48,8 +48,8 @@ impl Rule for UnloggedStore {
         };
         let thread = moment.event.thread;
         if self.transactions.working(thread)
-            && let Some(began) = self.transactions.uncovered(thread, place, len)
             && !moment.world.in_pm_library(moment.site)
+            && let Some(began) = self.transactions.uncovered(thread, place, len)
         {
             out.report_with(moment.site, Role::Store, (Role::Call, began));
         }

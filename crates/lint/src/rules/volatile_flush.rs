@@ -26,7 +26,7 @@ impl Rule for VolatileFlush {
     }
 
     fn wants(&self, _: &Tables) -> Wants {
-        Wants::FLUSHES
+        Wants::WASTED_FLUSHES
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {
