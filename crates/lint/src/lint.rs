@@ -147,7 +147,7 @@ impl<'t> Pass<'t> {
             _ => &self.others,
         };
         if !wanting.is_empty() {
-            let moment = Moment { id, event, site, step, world: &self.world };
+            let moment = Moment { id, event, site, step: &step, world: &self.world };
             for &at in wanting {
                 let mut out = Sink { all: &mut self.sightings, rule: at, event: id };
                 let rule = &mut self.rules[at].rule;

@@ -107,7 +107,7 @@ pub struct Moment<'a> {
     pub id: EventId,
     pub event: &'a Event<'a>,
     pub site: SiteId,
-    pub step: Step<'a>,
+    pub step: &'a Step<'a>,
     pub world: &'a World<'a>,
 }
 
