@@ -9,7 +9,7 @@ const SET_BITS: u32 = 5;
 pub const SET_SHIFT: u32 = 64 - SET_BITS;
 /// Paths with the same innermost frame that can be remembered at once: a library function at the same stack depth is
 /// called from many places.
-pub const WAYS: usize = 8;
+pub const WAYS: usize = 16;
 const ENTRIES: usize = WAYS << SET_BITS;
 pub const WORDS: usize = 60;
 
