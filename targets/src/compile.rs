@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::SystemTime;
 use std::{fs, process};
 
@@ -20,7 +21,10 @@ pub(crate) fn compile(mut command: Command, output: &Path, sources: &[PathBuf]) 
     if let Some(folder) = output.parent() {
         fs::create_dir_all(folder).map_err(TargetError::io(folder))?;
     }
-    let fresh = with_suffix(output, &process::id().to_string());
+    // Threads of one process as well.
+    static BUILDS: AtomicU32 = AtomicU32::new(0);
+    let own = format!("{}-{}", process::id(), BUILDS.fetch_add(1, Ordering::Relaxed));
+    let fresh = with_suffix(output, &own);
     command.arg("-o").arg(&fresh).stdin(Stdio::null());
     let compiler = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|source| TargetError::NoCompiler { compiler, source })?;
