@@ -110,9 +110,9 @@ pub fn reclaim(oldest: u64) {
     }
 }
 
-/// Will this code go away soon?
-pub fn is_retired(address: u64) -> bool {
-    arenas().iter().any(|a| (a.start..a.end).contains(&address) && a.retired.is_some())
+/// Is this code here to stay? Else it has been given back, or will be soon.
+pub fn is_in_use(address: u64) -> bool {
+    arenas().iter().any(|a| (a.start..a.end).contains(&address) && a.retired.is_none())
 }
 
 pub fn get(index: usize) -> &'static mut Arena {

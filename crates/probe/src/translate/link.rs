@@ -64,7 +64,7 @@ pub fn take_exit(thread: &mut Thread) {
     let entry = block::get(to).entry;
     thread.resume = entry;
     let exit = &mut exits()[number as usize];
-    if exit.to != NONE || arena::is_retired(displacement) {
+    if exit.to != NONE || !arena::is_in_use(displacement) {
         return;
     }
     let from = if emit::reaches(displacement, entry) { entry } else { hop(displacement, entry) };
@@ -134,7 +134,7 @@ fn find_or_build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
     match block::find(pc) {
         Some(number) => number,
         None => {
-            if arena::is_full() {
+            if arena::is_full() || arena::for_code(pc).is_none() {
                 start_over(thread);
             }
             super::hints::translated(pc);
