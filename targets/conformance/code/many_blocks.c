@@ -1,4 +1,5 @@
 //@ build: c
+//@ args: --cache-bytes 131072
 //@ cflags: -O1
 //@ compare: exact no-context
 // Two thousand generated functions: more code than a small cache or table of blocks holds at first.
