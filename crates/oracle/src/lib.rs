@@ -1,0 +1,1 @@
+//! Oracles: was what recovery did right?

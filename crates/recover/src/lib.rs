@@ -1,0 +1,12 @@
+//! Recovery runs: a crash image is put where the program expects its pool, and the program's own recovery runs on it.
+//!
+//! ```text
+//!   Command + Limits + images ──► plain   exec of the uninstrumented binary, isolated by namespaces  ──► RunReport
+//! ```
+//!
+//! Nothing here knows why an image was chosen, nor whether what recovery did was right.
+
+pub mod command;
+pub mod limits;
+pub mod plain;
+pub mod report;
