@@ -1,5 +1,6 @@
 //! A cache line of a pool and sets of bytes and granules inside it.
 
+use serde::{Deserialize, Serialize};
 use trace::event::{LineNo, Place, PoolId, PoolOffset};
 
 /// Bytes of a cache line. All x86-64 processors with PM support have 64 (CPUID.01H:EBX[15:8] × 8).
@@ -8,7 +9,7 @@ pub const LINE_BYTES: usize = 64;
 pub const GRANULE_BYTES: usize = 8;
 
 /// A line of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct LineId {
     pub pool: PoolId,
     pub line: LineNo,
@@ -77,7 +78,8 @@ impl ByteMask {
 }
 
 /// A set of granules of a line: bit *i* is bytes *8i* to *8i+7*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct GranuleMask(pub u8);
 
 impl GranuleMask {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use num_bigint::BigUint;
+use serde::{Deserialize, Serialize};
 use trace::event::ThreadId;
 
 use crate::domain::{Detail, PendingStore};
@@ -11,12 +12,17 @@ use crate::pending::{Line, Mark};
 use crate::states::{Base, CrashState, States};
 
 /// How much of a line's pending stores is in PM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Content {
     /// So many of the oldest, whole.
     pub kept: u32,
     /// These granules of the one after them; empty unless it is torn.
+    #[serde(default, skip_serializing_if = "is_whole")]
     pub torn: GranuleMask,
+}
+
+fn is_whole(torn: &GranuleMask) -> bool {
+    torn.is_empty()
 }
 
 impl Content {

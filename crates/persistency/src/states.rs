@@ -1,10 +1,13 @@
 //! Crash states as plain data, and all states of a crash point in order of distance.
 
+use serde::{Deserialize, Serialize};
+
 use crate::line::LineId;
 use crate::point::{Content, LineView};
 
 /// What the lines that a crash state does not name have in PM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Base {
     /// Only what is guaranteed.
     Guaranteed,
@@ -13,7 +16,7 @@ pub enum Base {
 }
 
 /// One possible content of PM at a crash point: the base, and the lines that differ from it.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct CrashState {
     pub base: Base,
     /// Ascending by line.

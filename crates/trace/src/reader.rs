@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::path::Path;
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::block::directory::Directory;
 use crate::bytes::Input;
 use crate::cursor::{Events, Only};
@@ -45,6 +47,7 @@ pub struct TraceReader {
     finals: Vec<(PoolId, Chunk)>,
     events: u64,
     ending: Ending,
+    fingerprint: u128,
 }
 
 impl TraceReader {
@@ -61,6 +64,7 @@ impl TraceReader {
             finals: Vec::new(),
             events: 0,
             ending: Ending::Cut { at: 0 },
+            fingerprint: 0,
         };
         reader.ending = match reader.scan() {
             Ok(ending) => ending,
@@ -75,6 +79,9 @@ impl TraceReader {
         while let Some(chunk) = self.file.chunk_at(offset)? {
             let head = self.file.head(&chunk)?;
             offset += chunk.header.file_len();
+            // The header has the sums of what follows it.
+            let so_far = self.fingerprint.to_le_bytes();
+            self.fingerprint = xxh3_128(&[&so_far[..], &chunk.header.encode()].concat());
             let outcome = self.take(chunk, &head).map_err(|what| self.file.corrupt(chunk.offset, what))?;
             if let Some(outcome) = outcome {
                 if offset != self.file.len() {
@@ -146,6 +153,11 @@ impl TraceReader {
     /// Bytes of the file.
     pub fn file_len(&self) -> u64 {
         self.file.len()
+    }
+
+    /// Stands for the content of the whole file: equal recordings have equal ones, others differ.
+    pub fn fingerprint(&self) -> u128 {
+        self.fingerprint
     }
 
     /// All events.

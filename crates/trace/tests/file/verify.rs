@@ -210,3 +210,17 @@ fn counts_and_text() {
     let path_lines: Vec<&str> = text.lines().filter(|line| line.starts_with(' ')).take(2).collect();
     assert_eq!(path_lines, ["    from prog+0x20", "    from prog+0x10"]);
 }
+
+#[test]
+fn a_fingerprint_tells_recordings_apart() {
+    let fingerprint = |value: u8| {
+        let (dir, _) = record(|r| r.store(64, &[value; 8]));
+        TraceReader::open(&dir.path().join("t.fptrace")).unwrap().fingerprint()
+    };
+    // The path of the pool is part of the trace, and differs from one folder to the next.
+    let (dir, _) = record(|r| r.store(64, &[1; 8]));
+    let path = dir.path().join("t.fptrace");
+    let twice = [0; 2].map(|_| TraceReader::open(&path).unwrap().fingerprint());
+    assert_eq!(twice[0], twice[1]);
+    assert_ne!(fingerprint(1), fingerprint(2));
+}
