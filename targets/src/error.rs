@@ -17,6 +17,12 @@ pub enum TargetError {
     NoCompiler { compiler: String, source: io::Error },
     #[error("`{command}` failed:\n{stderr}")]
     Compile { command: String, stderr: String },
+    #[error("{path}: no `//! {key}:` line; targets/crash/README.md lists what a program's head must say", path = path.display())]
+    NoHeadLine { path: PathBuf, key: &'static str },
+    #[error("{path}:{line}: `//~ {text}` is no guilty line in a function; write a variant and its only class, as in `//~ 3 ordering`", path = path.display())]
+    Marker { path: PathBuf, line: u32, text: String },
+    #[error("{path}: variant {variant} has no guilty line; mark its store with `//~ {variant} CLASS`", path = path.display())]
+    NoMarker { path: PathBuf, variant: u32 },
     #[error("{path} is not there: install Debian's libpmemobj-dev", path = path.display())]
     NoPmdk { path: PathBuf },
 }

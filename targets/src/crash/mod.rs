@@ -1,0 +1,10 @@
+//! The programs that a power failure breaks (`targets/crash/README.md`): found, read and built.
+
+mod function;
+mod head;
+mod marker;
+mod target;
+
+pub use function::Function;
+pub use marker::{Class, Expectation};
+pub use target::{CrashTarget, TWIN, Variant, all};

@@ -1,0 +1,156 @@
+//! The programs of `targets/crash`, and their variants.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::{env, fmt, fs};
+
+use super::head::Head;
+use super::marker::{self, Expectation};
+use crate::TargetError;
+use crate::compile::compile;
+
+/// Which of a program's bugs is built in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Variant(pub u32);
+
+/// The correct twin.
+pub const TWIN: Variant = Variant(0);
+
+impl fmt::Display for Variant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// One program: its correct twin and its variants with one bug each. Not necessarily built.
+#[derive(Clone, Debug)]
+pub struct CrashTarget {
+    /// Folder and name, as in `c/tokens`.
+    pub name: String,
+    pub source: PathBuf,
+    /// How many bugs it has; they are numbered from 1.
+    pub variants: u32,
+    /// The words of the workload's command; see [`CrashTarget::run_command`].
+    pub run: Vec<String>,
+    /// The words of the recovery's command; see [`CrashTarget::recover_command`].
+    pub recover: Vec<String>,
+    /// Set for both commands.
+    pub env: Vec<(String, String)>,
+    /// The guilty lines, by variant and line; at least one for each variant.
+    pub expectations: Vec<Expectation>,
+    flags: Vec<String>,
+    language: Language,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Language {
+    C,
+    Cxx,
+    Rust,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("crash")
+}
+
+/// All programs, by name.
+pub fn all() -> Result<Vec<CrashTarget>, TargetError> {
+    let mut targets = Vec::new();
+    for folder in ["c", "cpp", "rust", "pmdk"].map(|name| root().join(name)) {
+        if !folder.exists() {
+            continue;
+        }
+        for source in entries(&folder)? {
+            targets.extend(CrashTarget::read(source)?);
+        }
+    }
+    targets.sort_by(|a, b| a.name.cmp(&b.name));
+    Ok(targets)
+}
+
+fn entries(folder: &Path) -> Result<Vec<PathBuf>, TargetError> {
+    let listing = fs::read_dir(folder).map_err(TargetError::io(folder))?;
+    listing.map(|entry| Ok(entry.map_err(TargetError::io(folder))?.path())).collect()
+}
+
+impl CrashTarget {
+    /// The program in this file; none for a file that others include.
+    fn read(source: PathBuf) -> Result<Option<CrashTarget>, TargetError> {
+        let language = match source.extension().and_then(|e| e.to_str()) {
+            Some("c") => Language::C,
+            Some("cpp") => Language::Cxx,
+            Some("rs") => Language::Rust,
+            _ => return Ok(None),
+        };
+        let text = fs::read_to_string(&source).map_err(TargetError::io(&source))?;
+        if !text.starts_with("//!") || !text.contains("//! variants:") {
+            return Ok(None);
+        }
+        let head = Head::parse(&source, &text)?;
+        let expectations = marker::parse(&source, &text, head.variants)?;
+        let name = source.strip_prefix(root()).unwrap_or(&source).with_extension("").display().to_string();
+        let Head { variants, run, recover, env, flags } = head;
+        Ok(Some(CrashTarget { name, source, variants, run, recover, env, expectations, flags, language }))
+    }
+
+    /// The numbers of its bugs.
+    pub fn variants(&self) -> impl Iterator<Item = Variant> + use<> {
+        (1..=self.variants).map(Variant)
+    }
+
+    /// The guilty lines of one variant; none for the twin.
+    pub fn expected(&self, variant: Variant) -> impl Iterator<Item = &Expectation> {
+        self.expectations.iter().filter(move |expectation| expectation.variant == variant)
+    }
+
+    /// The workload on this pool, with the program that [`CrashTarget::build`] made.
+    pub fn run_command(&self, program: &Path, pool: &Path) -> Vec<String> {
+        filled(&self.run, program, pool)
+    }
+
+    /// The recovery on this pool.
+    pub fn recover_command(&self, program: &Path, pool: &Path) -> Vec<String> {
+        filled(&self.recover, program, pool)
+    }
+
+    /// Builds one variant into `folder`, unless it is there already. Returns the executable.
+    pub fn build(&self, variant: Variant, folder: &Path) -> Result<PathBuf, TargetError> {
+        let include = root().join("include");
+        let mut sources = vec![self.source.clone()];
+        for shared in [Some(include.as_path()), self.source.parent()].into_iter().flatten() {
+            sources.extend(entries(shared)?.into_iter().filter(|path| {
+                let is_header = path.extension().is_some_and(|e| ["h", "hpp"].iter().any(|known| e == *known));
+                is_header || path.ends_with("pm.rs")
+            }));
+        }
+        let output = folder.join(format!("{}-{variant}", self.name));
+        compile(self.compiler(variant, &include), &output, &sources)?;
+        Ok(output)
+    }
+
+    fn compiler(&self, variant: Variant, include: &Path) -> Command {
+        let mut command;
+        match self.language {
+            Language::C | Language::Cxx => {
+                command = Command::new(if self.language == Language::C { "cc" } else { "c++" });
+                command.args(["-g", "-O1", "-Wall", "-Wextra", "-mclwb", "-mclflushopt", "-pthread"]);
+                command.arg(format!("-DBUG={variant}")).arg("-I").arg(include).arg(&self.source);
+            }
+            Language::Rust => {
+                command = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
+                // The crate's name is not that of the file: `-o` names the output, and a hyphen would not do.
+                command.args(["--edition", "2024", "-g", "-C", "opt-level=1", "--crate-name", "target"]);
+                command.arg("--cfg").arg(format!("bug=\"{variant}\"")).arg(&self.source);
+            }
+        }
+        command.args(&self.flags).env("BUG", variant.to_string());
+        command
+    }
+}
+
+fn filled(words: &[String], program: &Path, pool: &Path) -> Vec<String> {
+    let fill = |word: &String| {
+        word.replace("{bin}", &program.display().to_string()).replace("{pool}", &pool.display().to_string())
+    };
+    words.iter().map(fill).collect()
+}

@@ -1,0 +1,75 @@
+//! Every program of `targets/crash`, in every variant: it is built without a warning, its workload ends well, and its recovery
+//! is content with the pool that the workload leaves, with no pool, and with one that was never created whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use targets::crash::{self, CrashTarget, TWIN, Variant};
+
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::create_dir_all(&folder).expect("a folder for the test");
+    folder
+}
+
+fn start(words: &[String], env: &[(String, String)]) -> Output {
+    let mut command = Command::new(&words[0]);
+    command.args(&words[1..]).envs(env.iter().map(|(name, value)| (name, value)));
+    command.output().unwrap_or_else(|error| panic!("{words:?}: {error}"))
+}
+
+fn sound(target: &CrashTarget, variant: Variant) -> Result<(), String> {
+    let program = target.build(variant, &folder("crash-programs")).map_err(|error| error.to_string())?;
+    let pool = folder("crash-pools").join(format!("{}-{variant}.pool", target.name.replace('/', "-")));
+    let _ = fs::remove_file(&pool);
+    let ends_well = |what: &str, words: Vec<String>| {
+        let output = start(&words, &target.env);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let text = || format!("{} variant {variant}, {what}: {}: {stderr}", target.name, output.status);
+        output.status.success().then_some(()).ok_or_else(text)
+    };
+    let recovery = || target.recover_command(&program, &pool);
+    ends_well("recovery without a pool", recovery())?;
+    ends_well("the workload", target.run_command(&program, &pool))?;
+    let length = fs::metadata(&pool).map_err(|error| format!("{}: {error}", pool.display()))?.len();
+    ends_well("recovery after the workload", recovery())?;
+    ends_well("recovery again", recovery())?;
+    for (what, length) in [("recovery of an empty file", 0), ("recovery of zeros", length)] {
+        let file = fs::File::create(&pool).map_err(|error| error.to_string())?;
+        file.set_len(length).map_err(|error| error.to_string())?;
+        ends_well(what, recovery())?;
+    }
+    fs::remove_file(&pool).map_err(|error| error.to_string())
+}
+
+fn suite(prefix: &str) {
+    let targets = crash::all().expect("every program has a valid head and valid markers");
+    let mut wrong = Vec::new();
+    for target in targets.iter().filter(|target| target.name.starts_with(prefix)) {
+        for variant in [TWIN].into_iter().chain(target.variants()) {
+            wrong.extend(sound(target, variant).err());
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn c() {
+    suite("c/");
+}
+
+#[test]
+fn cpp() {
+    suite("cpp/");
+}
+
+#[test]
+fn rust() {
+    suite("rust/");
+}
+
+#[test]
+fn pmdk() {
+    suite("pmdk/");
+}
