@@ -18,6 +18,9 @@ pub const SITES_BYTES: u64 = 0x0200_0000;
 /// The engine's heap: threads, blocks, tables.
 pub const HEAP: u64 = 0x7400_0000;
 pub const HEAP_END: u64 = 0x7f00_0000;
+/// What a recovery run reads and changes (`wire::recover`).
+pub const NOTES: u64 = 0x7f00_0000;
+pub const ENGINE_END: u64 = 0x8000_0000;
 
 /// A PM address and its writable alias differ in this bit.
 pub const ALIAS_BIT: u32 = 46;
@@ -28,5 +31,5 @@ pub const fn alias(address: u64) -> u64 {
 
 /// Does an address belong to the engine's fixed area?
 pub const fn is_engine(address: u64) -> bool {
-    address >= IMAGE && address < HEAP_END
+    address >= IMAGE && address < ENGINE_END
 }

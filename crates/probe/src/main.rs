@@ -2,7 +2,8 @@
 //!
 //! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`gate`] is
 //! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
-//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host.
+//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host, [`recover`] is the
+//! fork server for recovery runs.
 #![no_std]
 #![no_main]
 
@@ -16,6 +17,7 @@ mod load;
 mod map;
 mod memory;
 mod pm;
+mod recover;
 mod ring;
 mod signal;
 mod site;

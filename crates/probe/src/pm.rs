@@ -27,6 +27,8 @@ pub static PM_SPAN: AtomicU64 = AtomicU64::new(0);
 pub static RANGE_COUNT: AtomicU32 = AtomicU32::new(0);
 /// (start, bytes) of each range.
 pub static mut RANGES: [(u64, u64); MAX_RANGES] = [(0, 0); MAX_RANGES];
+/// In recovery runs, [`Range::shadow`] of each range.
+pub static mut SHADOWS: [u64; MAX_RANGES] = [0; MAX_RANGES];
 
 /// One stretch of a pool in the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub struct Range {
     pub offset: u64,
     /// The protection that the program asked for.
     pub prot: u64,
+    /// In recovery runs: the shadow of the line of an address is at (address / 64 * 16) + this (see `recover::notes`).
+    pub shadow: u64,
 }
 
 impl Range {
@@ -152,12 +156,13 @@ fn publish(table: &[Range]) -> bool {
     for range in table {
         // SAFETY: `LOCK` is held; translated code looks at `RANGE_COUNT` entries only, now none.
         unsafe {
-            if count > 0 && end == range.start {
+            if count > 0 && end == range.start && SHADOWS[count - 1] == range.shadow {
                 RANGES[count - 1].1 += range.len;
             } else if count == MAX_RANGES {
                 return false;
             } else {
                 RANGES[count] = (range.start, range.len);
+                SHADOWS[count] = range.shadow;
                 count += 1;
             }
         }

@@ -54,7 +54,7 @@ static mut MAPPED: u64 = layout::SITES;
 
 /// Adds a site and tells the host of it. The engine lock is held. Number 0 is never given.
 pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size: u32, mut flags: u32) -> u32 {
-    let rule = crate::context::rule::at(pc, true);
+    let rule = if crate::recover::on() { None } else { crate::context::rule::at(pc, true) };
     let (cfa_offset, rbp_offset) = match rule {
         Some(Rule { cfa_rbp, cfa_offset, rbp_offset, deref: false, .. }) => {
             if cfa_rbp {

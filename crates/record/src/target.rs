@@ -63,6 +63,30 @@ impl Target {
     }
 }
 
+impl Target {
+    /// A program with its own arguments (the first is its name) and environment.
+    pub fn of(
+        path: &Path,
+        arguments: &[OsString],
+        environment: &[(OsString, OsString)],
+    ) -> Result<Target, TargetError> {
+        let shown = path.display().to_string();
+        match access(path) {
+            Access::Program => {}
+            Access::Directory => return Err(TargetError::Directory(shown)),
+            Access::NotExecutable => return Err(TargetError::NotExecutable(shown)),
+            Access::Missing => return Err(TargetError::NotFound(shown)),
+        }
+        check(path)?;
+        let arguments = arguments.iter().map(|a| c_string(a)).collect::<Result<_, _>>()?;
+        let pair = |(name, value): &(OsString, OsString)| {
+            c_string(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())
+        };
+        let environment = environment.iter().map(pair).collect::<Result<_, _>>()?;
+        Ok(Target { path: path.to_owned(), arguments, environment })
+    }
+}
+
 fn c_string(text: &OsStr) -> Result<CString, TargetError> {
     CString::new(text.as_bytes()).map_err(|_| TargetError::ZeroByte)
 }

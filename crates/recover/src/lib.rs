@@ -10,3 +10,5 @@ pub mod command;
 pub mod limits;
 pub mod plain;
 pub mod report;
+pub mod server;
+pub mod slot;

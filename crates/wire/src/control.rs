@@ -1,12 +1,15 @@
 //! The control area: one memfd, mapped by the host and by every process of the recording.
 //!
-//! Layout of the memfd: `Control` at 0 (padded to [`CONTROL_BYTES`]), then the ring of [`RING_BYTES`].
+//! Layout of the memfd: `Control` at 0 (padded to [`CONTROL_BYTES`]), then the ring of [`RING_BYTES`], then, for recovery
+//! runs, the notes ([`NOTES_BYTES`](crate::recover::NOTES_BYTES)).
 //! Every process maps the ring twice in a row, so that a record never wraps.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
 
+use crate::recover::Recovery;
+
 /// Bumped with every change of layout; probe and host refuse to work together if it differs.
-pub const WIRE_VERSION: u32 = 2;
+pub const WIRE_VERSION: u32 = 3;
 pub const CONTROL_BYTES: usize = 1 << 20;
 /// Small enough to stay in the second-level cache: a larger ring is slower.
 pub const RING_BYTES: usize = 1 << 20;
@@ -34,6 +37,8 @@ pub mod option {
     pub const OPERATIONS_STDIN: u32 = 1 << 4;
     /// Let the time-stamp counter through.
     pub const REAL_TSC: u32 = 1 << 5;
+    /// A recovery run: no events, but what is read of the pools (see `recover`). Comes with `LOADS`.
+    pub const RECOVER: u32 = 1 << 6;
 }
 
 pub const MAX_GLOBS: usize = 64;
@@ -140,7 +145,7 @@ pub struct Control {
     /// Numbers the program images of the recording, for `fork_hints`.
     pub next_image: AtomicU32,
     pub fork_hint_count: AtomicU32,
-    /// Image << 48 | kind << 47 | pc; 0: not written yet.
+    /// Learned << 62 | image << 48 | rule << 47 | pc; 0: not written yet.
     pub fork_hints: [AtomicU64; FORK_HINTS],
     pub watch_site_count: AtomicU32,
     pub watch_sites: [WatchSite; MAX_WATCH_SITES],
@@ -149,6 +154,7 @@ pub struct Control {
     /// Pools of all processes, by number. Written by the probes under the order lock; an entry never changes.
     pub pool_count: AtomicU32,
     pub pools: [PoolFile; MAX_POOLS],
+    pub recovery: Recovery,
 }
 
 const _: () = assert!(core::mem::size_of::<Control>() <= CONTROL_BYTES);

@@ -4,4 +4,5 @@
 
 pub mod control;
 pub mod record;
+pub mod recover;
 pub mod virtual_time;

@@ -196,6 +196,19 @@ pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
     outer.id
 }
 
+/// The return addresses of the frames further out, innermost first.
+pub fn frames(pc: u64, rsp: u64, rbp: u64, most: usize) -> Vec<u64> {
+    let (mut pc, mut rsp, mut rbp) = (pc, rsp, rbp);
+    let mut found = Vec::new();
+    while found.len() < most
+        && let Ok(frame) = unwind(pc, rsp, rbp, found.is_empty())
+    {
+        found.push(frame.return_to);
+        (pc, rsp, rbp) = (frame.return_to, frame.cfa, frame.caller_rbp);
+    }
+    found
+}
+
 /// The path of this frame, if the cache has it and every word it depends on is unchanged.
 fn cached(thread: &mut Thread, frame: &Frame) -> Option<Outer> {
     thread.paths.candidates(frame.cfa, frame.return_to).find_map(|entry| {

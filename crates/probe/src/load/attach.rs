@@ -3,7 +3,10 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI32, Ordering};
 
-use wire::control::{CONTROL_BYTES, CONTROL_FD_BELOW, Control, EXEC_BYTES, RING_BYTES, SOCKET_FD_BELOW, WIRE_VERSION};
+use wire::control::{
+    CONTROL_BYTES, CONTROL_FD_BELOW, Control, EXEC_BYTES, RING_BYTES, SOCKET_FD_BELOW, WIRE_VERSION, option,
+};
+use wire::recover::NOTES_BYTES;
 
 use crate::fail;
 use crate::layout;
@@ -47,6 +50,9 @@ pub fn attach(exec_fn: &[u8]) {
     map(layout::RING + RING_BYTES as u64, RING_BYTES, CONTROL_BYTES);
     if ring::control().version != WIRE_VERSION {
         fail::early("fencepost: probe and host are of different versions\n");
+    }
+    if ring::control().options & option::RECOVER != 0 {
+        map(layout::NOTES, NOTES_BYTES, CONTROL_BYTES + RING_BYTES);
     }
 }
 

@@ -9,6 +9,8 @@ use crate::sys::{nr, sys};
 pub struct Line<'a> {
     pub start: u64,
     pub end: u64,
+    /// Place in the file.
+    pub offset: u64,
     pub name: &'a [u8],
 }
 
@@ -56,12 +58,11 @@ pub fn parse(line: &[u8]) -> Option<Line<'_>> {
     };
     let range = word();
     let dash = range.iter().position(|b| *b == b'-')?;
-    // Access, offset, device, inode.
-    for _ in 0..4 {
-        word();
-    }
+    let _access = word();
+    let offset = hex(word())?;
+    let (_device, _inode) = (word(), word());
     let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
-    Some(Line { start, end, name: rest.trim_ascii_start() })
+    Some(Line { start, end, offset, name: rest.trim_ascii_start() })
 }
 
 fn hex(text: &[u8]) -> Option<u64> {

@@ -72,5 +72,5 @@ pub fn overlaps_engine(start: u64, len: u64) -> bool {
     let hits = |lo: u64, hi: u64| start < hi && end > lo;
     // SAFETY: a racy read of a number that only grows.
     let top = unsafe { *core::ptr::addr_of!(NEXT) };
-    hits(layout::IMAGE, layout::HEAP_END) || (top != BASE && hits(BASE, top))
+    hits(layout::IMAGE, layout::ENGINE_END) || (top != BASE && hits(BASE, top))
 }

@@ -68,7 +68,8 @@ fn refuse_alias(thread: &mut Thread, start: u64, alias: u64, got: i64) -> ! {
     )
 }
 
-fn register(thread: &mut Thread, range: Range) {
+fn register(thread: &mut Thread, mut range: Range) {
+    range.shadow = crate::recover::notes::shadow(range.start, range.len);
     shared::note_code(range.prot);
     if !super::insert(range) {
         refuse!(thread, "more than {} separate mappings of pools at a time", super::MAX_RANGES);
@@ -153,7 +154,7 @@ fn promote(thread: &mut Thread, start: u64, len: u64) {
         let Some(pool) = pool else { continue };
         for Mapping { start, len, offset, prot, .. } in mappings {
             sys!(nr::MPROTECT, start, len, seen(prot));
-            added_by_copy(thread, Range { start, len, pool, offset, prot });
+            added_by_copy(thread, Range { start, len, pool, offset, prot, shadow: 0 });
         }
     }
 }

@@ -98,7 +98,7 @@ fn eligible(fd: i32, stat: &Stat) -> bool {
 
 /// A file was opened: with `--pm` it becomes a pool now if its path matches.
 pub fn opened(thread: &mut Thread, fd: i32) {
-    if ring::control().glob_count == 0 {
+    if ring::control().glob_count == 0 || crate::recover::on() {
         return;
     }
     let Some(stat) = Stat::of(fd) else { return };
@@ -121,7 +121,8 @@ pub fn mapped(thread: &mut Thread, fd: i32, writable: bool) -> Option<u32> {
     if let Some(pool) = find(&stat) {
         return Some(pool);
     }
-    if (by_default && !writable) || !eligible(fd, &stat) {
+    // The pools of a recovery run are known beforehand.
+    if (by_default && !writable) || crate::recover::on() || !eligible(fd, &stat) {
         return None;
     }
     let path = path_of(fd);

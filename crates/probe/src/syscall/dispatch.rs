@@ -2,6 +2,7 @@
 
 use super::{buffers, descriptors, exit, files, memory, operations, proc, random, refused, time};
 use crate::load::user;
+use crate::recover;
 use crate::signal;
 use crate::sys::{self, nr};
 use crate::task;
@@ -45,7 +46,13 @@ pub fn handle(thread: &mut Thread) {
         return;
     }
     drop(held);
-    thread.regs.rax = answer(thread, call) as u64;
+    thread.regs.rax = if recover::on() {
+        // The strings must outlive the call.
+        let (call, _strings) = recover::calls::prepared(thread, call);
+        answer(thread, call) as u64
+    } else {
+        answer(thread, call) as u64
+    };
 }
 
 fn answer(thread: &mut Thread, call: Call) -> i64 {

@@ -67,6 +67,10 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
     if fixed {
         keep_off(thread, "map", address, pages(len));
     }
+    if !of_file && flags & MAP_ANONYMOUS == 0 && pools::of_fd(fd).is_some() {
+        // A private mapping of a pool: loads from it are not seen.
+        crate::recover::notes::incomplete();
+    }
     let writable = prot & PROT_WRITE != 0;
     // Without permission the kernel shall say so itself.
     let allowed = of_file && (!writable || is_writable_fd(fd));
@@ -86,7 +90,7 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
         modules::unmapped(start, len);
     }
     if let Some(pool) = pool {
-        mapping::added(thread, Range { start, len, pool, offset, prot }, flags, fd);
+        mapping::added(thread, Range { start, len, pool, offset, prot, shadow: 0 }, flags, fd);
     } else if of_file {
         shared::mapped(fd, start, len, offset, prot);
     }

@@ -28,6 +28,10 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
         Ok(request) => request,
         Err(error) => return error,
     };
+    if crate::recover::on() && !request.has(CLONE_THREAD) && !crate::recover::limits::allow_process() {
+        const EAGAIN: i64 = 11;
+        return -EAGAIN;
+    }
     // From now on stores and their records are kept together by the order lock.
     control().many_tasks.store(1, Ordering::SeqCst);
     crate::memory::parallel();
@@ -132,6 +136,16 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     drop(order);
     signal::unblock(thread);
     result
+}
+
+/// In a fork of the fork server (`recover::serve`): it goes on as the process that the server is.
+pub fn become_run(thread: &mut Thread) {
+    translate::hints::in_child();
+    thread.tid = sys!(nr::GETTID) as u64;
+    thread.signals.after_fork();
+    thread::only(thread);
+    exit::after_fork(thread);
+    wait::after_fork();
 }
 
 fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request) {

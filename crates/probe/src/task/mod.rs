@@ -10,4 +10,5 @@ mod started;
 mod table;
 mod wait;
 
+pub use clone::become_run;
 pub use table::syscall;

@@ -47,6 +47,8 @@ pub struct Gates {
     pub call: unsafe extern "C" fn(),
     pub record: unsafe extern "C" fn(),
     pub record_keep: unsafe extern "C" fn(),
+    pub note: unsafe extern "C" fn(),
+    pub note_keep: unsafe extern "C" fn(),
     pub take_order: unsafe extern "C" fn(),
     pub is_pm: unsafe extern "C" fn(),
 }
@@ -58,6 +60,8 @@ pub static GATES: Gates = Gates {
     call: pass::gate_call,
     record: crate::gate::record::gate_record,
     record_keep: crate::gate::record::gate_record_keep,
+    note: crate::gate::note::gate_note,
+    note_keep: crate::gate::note::gate_note_keep,
     take_order: crate::gate::record::gate_take_order,
     is_pm: crate::gate::record::gate_is_pm,
 };

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use wire::control::FORK_HINTS;
 
-use super::link;
+use super::{learned, link};
 use crate::context::rule;
 use crate::ring::control;
 use crate::thread::Thread;
@@ -19,6 +19,9 @@ static IMAGE: AtomicU32 = AtomicU32::new(0);
 static SEEN: AtomicU32 = AtomicU32::new(0);
 
 const RULE: u64 = 1 << 47;
+const LEARNED: u64 = 1 << 62;
+/// Above the address and below `LEARNED`.
+const IMAGES: u32 = 0x3fff;
 
 /// In the child, right after fork.
 pub fn in_child() {
@@ -28,6 +31,11 @@ pub fn in_child() {
 /// Code at `pc` was translated.
 pub fn translated(pc: u64) {
     leave(pc);
+}
+
+/// The instruction at `pc` was seen to touch PM.
+pub fn learned(pc: u64) {
+    leave(pc | LEARNED);
 }
 
 /// The unwind rule of `pc` was looked up in the program's tables.
@@ -55,7 +63,7 @@ fn leave(hint: u64) {
 pub fn take(thread: &mut Thread) {
     let control = control();
     if IMAGE.load(Ordering::Relaxed) == 0 {
-        IMAGE.store((control.next_image.fetch_add(1, Ordering::Relaxed) + 1) & 0x7fff, Ordering::Relaxed);
+        IMAGE.store((control.next_image.fetch_add(1, Ordering::Relaxed) + 1) & IMAGES, Ordering::Relaxed);
     }
     let image = IMAGE.load(Ordering::Relaxed) as u64;
     let count = (control.fork_hint_count.load(Ordering::Acquire) as usize).min(FORK_HINTS);
@@ -66,15 +74,27 @@ pub fn take(thread: &mut Thread) {
             break;
         }
         seen += 1;
-        if hint >> 48 != image {
+        if hint >> 48 & u64::from(IMAGES) != image {
             continue;
         }
         let pc = hint & (RULE - 1);
-        if hint & RULE != 0 {
+        if hint & LEARNED != 0 {
+            learned::learn_told(pc);
+        } else if hint & RULE != 0 {
             rule::at(pc, true);
         } else {
             link::prepare(thread, pc);
         }
     }
     SEEN.store(seen as u32, Ordering::Relaxed);
+}
+
+/// There is room for hints again. Only where no other process can be writing some.
+pub fn forget() {
+    let control = control();
+    let count = (control.fork_hint_count.swap(0, Ordering::Relaxed) as usize).min(FORK_HINTS);
+    for hint in &control.fork_hints[..count] {
+        hint.store(0, Ordering::Relaxed);
+    }
+    SEEN.store(0, Ordering::Relaxed);
 }

@@ -251,7 +251,7 @@ fn shift_back(thread: &mut Thread, site: u32) {
     }
     let pc = site::get(site).pc;
     let (rsp, rbp) = (thread.shifted.rsp, thread.regs.rbp);
-    let context = crate::context::path::find(thread, pc, rsp, rbp);
+    let context = if crate::recover::on() { 0 } else { crate::context::path::find(thread, pc, rsp, rbp) };
     if learned::loading() && !matches!(writes, Some((None, _))) {
         let header = Header { kind: kind::LOAD, site, context, ..Header::default() };
         for load in loads(&decoded).iter() {

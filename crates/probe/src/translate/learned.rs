@@ -48,9 +48,22 @@ pub fn learn(thread: &mut Thread, pc: u64) {
         crate::refuse!(thread, "the access at {pc:#x} lies partly in a pool and partly outside; that is not supported");
     }
     learned_map().insert(pc, times + 1);
+    super::hints::learned(pc);
     neighbours(pc);
     for number in block::with_instruction(pc) {
         link::unlink(number);
+    }
+}
+
+/// As [`learn`], for what a child of fork found out.
+pub fn learn_told(pc: u64) {
+    let _guard = super::lock().lock();
+    if !is_learned(pc) {
+        learned_map().insert(pc, 1);
+        neighbours(pc);
+        for number in block::with_instruction(pc) {
+            link::unlink(number);
+        }
     }
 }
 

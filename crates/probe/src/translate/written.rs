@@ -49,7 +49,7 @@ fn piece(thread: &mut Thread, mut header: Header, address: u64, len: u64) {
 
 /// A string's source or destination that was read.
 pub fn record_load(thread: &mut Thread, form: &LoadForm, mut header: Header) {
-    let LoadForm::String { element, at, repeats } = *form else { return };
+    let LoadForm::String { element, at, repeats } = *form else { return crate::recover::notes::incomplete() };
     let shifted = thread.shifted;
     let first = if at == StringAt::Rsi { shifted.rsi } else { shifted.rdi };
     let count = if repeats { shifted.rcx.wrapping_sub(thread.regs.rcx) } else { 1 };

@@ -1,13 +1,16 @@
 //! Fills in the control area before the target starts.
 
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use wire::control::{Control, MAX_GLOBS, MAX_WATCHES, TEXT_BYTES, TextRef, WIRE_VERSION, option};
+use wire::recover::{MAX_SUBSTITUTES, Substitute};
 use wire::virtual_time::{RANDOM_SEED, VIRTUAL_TSC_START};
 
-use super::error::LaunchError;
+use super::engine::Substituted;
+use super::error::{LaunchError, os};
 use crate::recorder::RecordOptions;
 
 /// No process has this pid: the slot is free.
@@ -73,6 +76,33 @@ fn bits(options: &RecordOptions) -> u32 {
     bits
 }
 
+/// Writes what a recovery run needs beyond [`configure`]: the pools and their stand-ins. No globs are there.
+pub(super) fn configure_recovery(control: &mut Control, pools: &[Substituted]) -> Result<(), LaunchError> {
+    let too_many = || LaunchError::TooMany { option: "pm", most: MAX_SUBSTITUTES };
+    if pools.len() > MAX_SUBSTITUTES {
+        return Err(too_many());
+    }
+    control.options |= option::RECOVER | option::LOADS;
+    control.options &= !option::PM_DEFAULT;
+    let mut text = Text { control, used: 0 };
+    let mut texts = Vec::new();
+    for pool in pools {
+        let path = text.add(pool.path.as_os_str().as_bytes()).ok_or_else(too_many)?;
+        texts.push((path, text.add(pool.private.as_os_str().as_bytes()).ok_or_else(too_many)?));
+    }
+    for (at, (pool, (path, private))) in pools.iter().zip(texts).enumerate() {
+        let (device, inode) = pool.path.metadata().map_or((0, 0), |m| (m.dev(), m.ino()));
+        control.recovery.substitutes[at] = Substitute { path, private, device, inode };
+        let stand_in = pool.private.metadata().map_err(os("look at the stand-in of a pool"))?;
+        *control.pools[at].device.get_mut() = stand_in.dev();
+        *control.pools[at].inode.get_mut() = stand_in.ino();
+        *control.pools[at].len.get_mut() = stand_in.len();
+    }
+    control.recovery.substitute_count = pools.len() as u32;
+    *control.pool_count.get_mut() = pools.len() as u32;
+    Ok(())
+}
+
 /// The area for strings.
 struct Text<'a> {
     control: &'a mut Control,
@@ -84,15 +114,15 @@ impl Text<'_> {
         if strings.len() > most {
             return Err(LaunchError::TooMany { option, most });
         }
-        strings.iter().map(|s| self.add(s).ok_or(LaunchError::TooMany { option, most })).collect()
+        strings.iter().map(|s| self.add(s.as_bytes()).ok_or(LaunchError::TooMany { option, most })).collect()
     }
 
-    fn add(&mut self, string: &str) -> Option<TextRef> {
+    fn add(&mut self, string: &[u8]) -> Option<TextRef> {
         let end = self.used + string.len();
         if end > TEXT_BYTES {
             return None;
         }
-        self.control.text[self.used..end].copy_from_slice(string.as_bytes());
+        self.control.text[self.used..end].copy_from_slice(string);
         let reference = TextRef { start: self.used as u32, len: string.len() as u32 };
         self.used = end;
         Some(reference)

@@ -57,7 +57,7 @@ impl<'a> ProbeRecorder<'a> {
         options: &RecordOptions,
         mut writer: TraceWriter,
     ) -> Result<Recording, HostError> {
-        let mut shared = Shared::create()?;
+        let mut shared = Shared::create(0)?;
         configure(shared.control_mut(), &target.path, options, self.cache_bytes)?;
         for symbol in &options.watch {
             writer.watch(symbol);
@@ -69,6 +69,8 @@ impl<'a> ProbeRecorder<'a> {
             shared: &shared,
             namespaces: self.namespaces,
             until_first: self.until == Until::FirstEnds,
+            directory: None,
+            descriptors: &[],
         };
         let (running, socket) = launch.start()?;
         let pools = PoolFiles::new(socket);

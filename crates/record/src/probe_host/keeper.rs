@@ -57,7 +57,9 @@ pub(super) struct Plan {
     pub arguments: Vec<*const c_char>,
     pub environment: Vec<*const c_char>,
     /// (descriptor now, number in the target's process).
-    pub descriptors: [(i32, i32); 3],
+    pub descriptors: Vec<(i32, i32)>,
+    /// Where the target starts; null: where the host is.
+    pub directory: *const c_char,
     pub probe_number: i32,
     /// Soft limit needed while the descriptors are placed.
     pub placing_limit: libc::rlimit,
@@ -124,12 +126,15 @@ fn become_target(plan: &Plan) -> ! {
     // SAFETY: only system calls on data that the plan owns; the vectors end in null pointers.
     unsafe {
         libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.placing_limit);
-        for (from, to) in plan.descriptors {
+        for &(from, to) in &plan.descriptors {
             if libc::dup3(from, to, 0) < 0 {
                 fail(plan);
             }
         }
         libc::setrlimit(libc::RLIMIT_NOFILE, &raw const plan.limit);
+        if !plan.directory.is_null() && libc::chdir(plan.directory) != 0 {
+            fail(plan);
+        }
         // The host ignores these two; the target shall have the default.
         libc::signal(libc::SIGPIPE, libc::SIG_DFL);
         libc::signal(libc::SIGXFSZ, libc::SIG_DFL);

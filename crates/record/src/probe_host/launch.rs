@@ -1,6 +1,6 @@
 //! Starts a target under the probe.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -48,6 +48,10 @@ pub(super) struct Launch<'a> {
     pub shared: &'a Shared,
     pub namespaces: bool,
     pub until_first: bool,
+    /// Where it starts; none: where the host is.
+    pub directory: Option<&'a CStr>,
+    /// Further descriptors: (now, in the target's process).
+    pub descriptors: &'a [(i32, i32)],
 }
 
 impl Launch<'_> {
@@ -70,7 +74,11 @@ impl Launch<'_> {
                 (probe.as_raw_fd(), number),
                 (self.shared.fd.as_raw_fd(), number - CONTROL_FD_BELOW),
                 (theirs.as_raw_fd(), number - SOCKET_FD_BELOW),
-            ],
+            ]
+            .into_iter()
+            .chain(self.descriptors.iter().copied())
+            .collect(),
+            directory: self.directory.map_or(ptr::null(), CStr::as_ptr),
             probe_number: number,
             placing_limit: placing,
             limit,

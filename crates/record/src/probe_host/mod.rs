@@ -6,6 +6,7 @@ mod collect;
 mod configure;
 mod define;
 mod embedded;
+pub mod engine;
 mod error;
 mod host;
 mod keeper;

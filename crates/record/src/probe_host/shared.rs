@@ -17,6 +17,7 @@ pub(super) struct Shared {
     base: NonNull<u8>,
     /// The memfd, for the target's process.
     pub fd: OwnedFd,
+    mapped: usize,
 }
 
 /// The pid of a free entry in the table of watched functions.
@@ -25,19 +26,31 @@ const NOBODY: u32 = u32::MAX;
 const MAPPED_BYTES: usize = CONTROL_BYTES + 2 * RING_BYTES;
 
 impl Shared {
-    pub fn create() -> Result<Shared, LaunchError> {
+    /// `notes`: bytes for the notes of recovery runs (`wire::recover`).
+    pub fn create(notes: usize) -> Result<Shared, LaunchError> {
         let fd = memfd::create(c"fencepost-control", memfd::Use::Data)?;
         // SAFETY: plain system call on our own descriptor.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), (CONTROL_BYTES + RING_BYTES) as i64) } != 0 {
+        if unsafe { libc::ftruncate(fd.as_raw_fd(), (CONTROL_BYTES + RING_BYTES + notes) as i64) } != 0 {
             return Err(os("size the control area")(io::Error::last_os_error()));
         }
-        let base = map(ptr::null_mut(), MAPPED_BYTES, 0, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1, libc::PROT_NONE)?;
-        let shared = Shared { base: NonNull::new(base).expect("mmap never returns null"), fd };
+        let base = map(
+            ptr::null_mut(),
+            MAPPED_BYTES + notes,
+            0,
+            libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+            -1,
+            libc::PROT_NONE,
+        )?;
+        let shared =
+            Shared { base: NonNull::new(base).expect("mmap never returns null"), fd, mapped: MAPPED_BYTES + notes };
         let writable = libc::PROT_READ | libc::PROT_WRITE;
         let fixed = libc::MAP_SHARED | libc::MAP_FIXED;
         let raw = shared.fd.as_raw_fd();
         map(base, CONTROL_BYTES + RING_BYTES, 0, fixed, raw, writable)?;
         map(base.wrapping_add(CONTROL_BYTES + RING_BYTES), RING_BYTES, CONTROL_BYTES, fixed, raw, writable)?;
+        if notes != 0 {
+            map(base.wrapping_add(MAPPED_BYTES), notes, CONTROL_BYTES + RING_BYTES, fixed, raw, writable)?;
+        }
         Ok(shared)
     }
 
@@ -99,6 +112,14 @@ impl Shared {
         }
     }
 
+    /// The first `count` notes of a recovery run, or as many as there is room for. The run must be over.
+    pub fn notes(&self, count: usize) -> Vec<u64> {
+        let count = count.min((self.mapped - MAPPED_BYTES) / 8);
+        // SAFETY: the notes lie behind the ring, page-aligned; numbers of any value are valid, and copied before they
+        // are looked at.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(MAPPED_BYTES).cast::<u64>(), count) }.to_vec()
+    }
+
     /// The `len` bytes of the ring from stream position `at`.
     ///
     /// # Safety
@@ -117,7 +138,7 @@ impl Shared {
 impl Drop for Shared {
     fn drop(&mut self) {
         // SAFETY: this is the mapping made by `create`; no reference into it outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), MAPPED_BYTES) };
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
     }
 }
 

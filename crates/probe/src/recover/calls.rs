@@ -1,0 +1,85 @@
+//! System calls of a recovery run: paths of pools, and what the kernel reads of them.
+
+use alloc::vec::Vec;
+
+use wire::record::kind;
+use wire::recover::note;
+
+use super::{crash, notes, paths, serve};
+use crate::pm::{self, pools};
+use crate::sys::{nr, sys};
+use crate::syscall::dispatch::Call;
+use crate::thread::Thread;
+
+const SIGABRT: u64 = 6;
+
+/// The call as it shall be carried out, with the strings that it refers to.
+pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
+    let (call, strings) = match paths::replaced(call) {
+        Some(replaced) => {
+            serve::first_use(thread);
+            replaced
+        }
+        None => (call, Vec::new()),
+    };
+    file_read(call);
+    memory_read(call);
+    if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..])) {
+        // `abort` sends itself this signal, which the kernel answers without a word to the engine.
+        crash::describe(thread.pc, thread.regs.rsp, thread.regs.rbp);
+    }
+    (call, strings)
+}
+
+/// Calls that read a pool through a descriptor.
+fn file_read(call: Call) {
+    const SEEK_CUR: u64 = 1;
+    let (fd, range) = match call.nr {
+        nr::READ => (call.fd(0), Some((None, call.args[2]))),
+        nr::PREAD64 => (call.fd(0), Some((Some(call.args[3]), call.args[2]))),
+        nr::READV | nr::PREADV | nr::PREADV2 => (call.fd(0), None),
+        nr::SENDFILE => (call.fd(1), None),
+        nr::COPY_FILE_RANGE | nr::SPLICE | nr::TEE => (call.fd(0), None),
+        _ => return,
+    };
+    let Some((pool, stat)) = pools::of_fd(fd) else { return };
+    let Some((offset, len)) = range else { return notes::incomplete() };
+    let offset = offset.unwrap_or_else(|| sys!(nr::LSEEK, fd, 0, SEEK_CUR).max(0) as u64);
+    let end = offset.saturating_add(len).min(stat.size as u64);
+    notes::file_access(note::READ, pool, offset, end.saturating_sub(offset));
+}
+
+/// Calls that read memory of a pool.
+fn memory_read(call: Call) {
+    if !pm::any() {
+        return;
+    }
+    match call.nr {
+        nr::WRITE | nr::PWRITE64 | nr::SENDTO => notes::access(kind::LOAD, call.args[1], call.args[2]),
+        // About the mapping, not its content; or they only write.
+        nr::MMAP
+        | nr::MUNMAP
+        | nr::MREMAP
+        | nr::MPROTECT
+        | nr::MADVISE
+        | nr::MSYNC
+        | nr::MLOCK
+        | nr::MUNLOCK
+        | nr::MLOCK2
+        | nr::MINCORE
+        | nr::READ
+        | nr::PREAD64
+        | nr::BRK
+        | nr::CLOSE => {}
+        nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 | nr::SENDMSG | nr::SENDMMSG | nr::PROCESS_VM_READV => {
+            // Vectors may point anywhere.
+            notes::incomplete();
+        }
+        _ => {
+            let count = crate::syscall::arity::count(call.nr);
+            if call.args[..count].iter().any(|&argument| pm::is_pm(argument)) {
+                notes::incomplete();
+            }
+        }
+    }
+}

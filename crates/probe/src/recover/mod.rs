@@ -1,0 +1,18 @@
+//! Recovery runs (`wire::recover`): no events are recorded. Instead the pools are private files, the process becomes a fork
+//! server at the first use of one, and each run tells what it read and changed.
+
+pub mod calls;
+pub mod crash;
+pub mod limits;
+pub mod notes;
+pub mod paths;
+pub mod serve;
+
+use wire::control::option;
+
+use crate::ring::control;
+
+/// Is this a recovery run?
+pub fn on() -> bool {
+    control().options & option::RECOVER != 0
+}

@@ -1,0 +1,152 @@
+//! Pools under their own paths with private content: paths that name a pool are replaced by those of its stand-in.
+
+use alloc::vec::Vec;
+
+use wire::control::TextRef;
+use wire::recover::{Substitute, flag};
+
+use super::notes;
+use crate::load::user;
+use crate::pm::pools::Stat;
+use crate::ring::control;
+use crate::sys::{nr, sys};
+use crate::syscall::dispatch::Call;
+
+const AT_FDCWD: i32 = -100;
+
+/// Where the path arguments of a call are, each with its directory's (none: the current one).
+fn arguments(number: u64) -> &'static [(usize, Option<usize>)] {
+    const FIRST: &[(usize, Option<usize>)] = &[(0, None)];
+    const AT: &[(usize, Option<usize>)] = &[(1, Some(0))];
+    const BOTH: &[(usize, Option<usize>)] = &[(0, None), (1, None)];
+    const BOTH_AT: &[(usize, Option<usize>)] = &[(1, Some(0)), (3, Some(2))];
+    match number {
+        nr::OPEN
+        | nr::CREAT
+        | nr::STAT
+        | nr::LSTAT
+        | nr::ACCESS
+        | nr::UNLINK
+        | nr::TRUNCATE
+        | nr::CHMOD
+        | nr::CHOWN
+        | nr::LCHOWN
+        | nr::UTIME
+        | nr::UTIMES
+        | nr::READLINK
+        | nr::STATFS
+        | nr::MKNOD
+        | nr::SETXATTR
+        | nr::LSETXATTR
+        | nr::GETXATTR
+        | nr::LGETXATTR
+        | nr::LISTXATTR
+        | nr::LLISTXATTR
+        | nr::REMOVEXATTR
+        | nr::LREMOVEXATTR => FIRST,
+        nr::OPENAT
+        | nr::OPENAT2
+        | nr::NEWFSTATAT
+        | nr::STATX
+        | nr::FACCESSAT
+        | nr::FACCESSAT2
+        | nr::UNLINKAT
+        | nr::FCHMODAT
+        | nr::FCHOWNAT
+        | nr::UTIMENSAT
+        | nr::FUTIMESAT
+        | nr::READLINKAT
+        | nr::MKNODAT
+        | nr::NAME_TO_HANDLE_AT => AT,
+        nr::RENAME | nr::LINK => BOTH,
+        nr::RENAMEAT | nr::RENAMEAT2 | nr::LINKAT => BOTH_AT,
+        nr::SYMLINK => &[(1, None)],
+        nr::SYMLINKAT => &[(2, Some(1))],
+        _ => &[],
+    }
+}
+
+/// Does the call change which file a path names?
+fn moves_files(number: u64) -> bool {
+    matches!(
+        number,
+        nr::UNLINK
+            | nr::UNLINKAT
+            | nr::RENAME
+            | nr::RENAMEAT
+            | nr::RENAMEAT2
+            | nr::LINK
+            | nr::LINKAT
+            | nr::SYMLINK
+            | nr::SYMLINKAT
+    )
+}
+
+fn text(at: TextRef) -> &'static [u8] {
+    control().text.get(at.start as usize..at.start as usize + at.len as usize).unwrap_or_default()
+}
+
+fn substitutes() -> &'static [Substitute] {
+    let recovery = &control().recovery;
+    recovery.substitutes.get(..recovery.substitute_count as usize).unwrap_or_default()
+}
+
+/// The call with the paths of pools replaced, if it names any. The strings live as long as the answer.
+pub fn replaced(mut call: Call) -> Option<(Call, Vec<Vec<u8>>)> {
+    let mut strings = Vec::new();
+    for &(at, directory) in arguments(call.nr) {
+        let directory = directory.map_or(AT_FDCWD, |d| call.fd(d));
+        let Some(path) = user::c_string(call.args[at]) else { continue };
+        let Some(substitute) = named(directory, &path) else { continue };
+        let mut private = text(substitute.private).to_vec();
+        private.push(0);
+        call.args[at] = private.as_ptr() as u64;
+        strings.push(private);
+    }
+    if strings.is_empty() {
+        return None;
+    }
+    if moves_files(call.nr) {
+        notes::raise(flag::FILES_CHANGED | flag::INCOMPLETE);
+    }
+    Some((call, strings))
+}
+
+/// The pool that a path names: by the file that is there, or by name if there is none.
+fn named(directory: i32, path: &[u8]) -> Option<&'static Substitute> {
+    if path.is_empty() {
+        return None;
+    }
+    let mut stat = Stat::default();
+    let mut string = path.to_vec();
+    string.push(0);
+    if sys!(nr::NEWFSTATAT, directory, string.as_ptr(), &raw mut stat, 0) == 0 {
+        let same = |s: &&Substitute| s.inode != 0 && s.inode == stat.inode && s.device == stat.device;
+        if let Some(found) = substitutes().iter().find(same) {
+            return Some(found);
+        }
+    }
+    let base = path.rsplit(|b| *b == b'/').next().unwrap_or_default();
+    let candidates = || substitutes().iter().filter(|s| text(s.path).rsplit(|b| *b == b'/').next() == Some(base));
+    candidates().next()?;
+    let place = place_of(directory, &path[..path.len() - base.len()])?;
+    candidates().find(|s| text(s.path).strip_suffix(base).is_some_and(|dir| trimmed(dir) == trimmed(&place)))
+}
+
+fn trimmed(directory: &[u8]) -> &[u8] {
+    directory.strip_suffix(b"/").unwrap_or(directory)
+}
+
+/// The absolute path of a directory, without links.
+fn place_of(directory: i32, path: &[u8]) -> Option<Vec<u8>> {
+    const O_PATH_DIRECTORY_CLOEXEC: u64 = 0o10000000 | 0o200000 | 0o2000000;
+    let mut string = if path.is_empty() { b".".to_vec() } else { path.to_vec() };
+    string.push(0);
+    let fd = sys!(nr::OPENAT, directory, string.as_ptr(), O_PATH_DIRECTORY_CLOEXEC, 0);
+    if fd < 0 {
+        return None;
+    }
+    let place = crate::pm::path_of(fd as i32);
+    sys!(nr::CLOSE, fd);
+    Some(place)
+}

@@ -1,0 +1,263 @@
+//! The fork server: at the first use of a pool the process stops and forks whenever the host asks for a run.
+
+use alloc::vec::Vec;
+use core::sync::atomic::{AtomicBool, Ordering};
+
+use wire::recover::{flag, state};
+
+use super::{limits, notes};
+use crate::load::maps;
+use crate::ring::{self, control};
+use crate::signal;
+use crate::sys::{nr, sys};
+use crate::task;
+use crate::thread::Thread;
+use crate::translate::hints;
+
+/// This process, or the one that it was forked from, has been here.
+static PASSED: AtomicBool = AtomicBool::new(false);
+
+const SIGCHLD: u64 = 17;
+const SIGKILL: u64 = 9;
+/// The server looks at the output this often.
+const SLICE_MS: u64 = 20;
+/// Processes that outlive the first one are ended when they have used no processor time for this long.
+const IDLE_MS: u64 = 100;
+
+/// What a run changes in the shared memory and must find as the first run did.
+struct Snapshot {
+    virtual_ns: u64,
+    virtual_tsc: u64,
+    random: u64,
+    thread: u32,
+    process: u32,
+}
+
+impl Snapshot {
+    fn take() -> Snapshot {
+        let control = control();
+        Snapshot {
+            virtual_ns: control.virtual_ns.load(Ordering::Relaxed),
+            virtual_tsc: control.virtual_tsc.load(Ordering::Relaxed),
+            random: control.random_state.load(Ordering::Relaxed),
+            thread: control.next_thread.load(Ordering::Relaxed),
+            process: control.next_process.load(Ordering::Relaxed),
+        }
+    }
+
+    fn restore(&self) {
+        let control = control();
+        control.virtual_ns.store(self.virtual_ns, Ordering::Relaxed);
+        control.virtual_tsc.store(self.virtual_tsc, Ordering::Relaxed);
+        control.random_state.store(self.random, Ordering::Relaxed);
+        control.next_thread.store(self.thread, Ordering::Relaxed);
+        control.next_process.store(self.process, Ordering::Relaxed);
+        control.live_processes.store(1, Ordering::Relaxed);
+        control.many_tasks.store(0, Ordering::Relaxed);
+        // A run that was killed may have held it.
+        control.order_lock.store(0, Ordering::Relaxed);
+        let recovery = &control.recovery;
+        recovery.flags.store(0, Ordering::Relaxed);
+        recovery.killed_by.store(0, Ordering::Relaxed);
+        recovery.crash_len.store(0, Ordering::Relaxed);
+        recovery.note_count.store(0, Ordering::Relaxed);
+        recovery.cpu_us.store(0, Ordering::Relaxed);
+    }
+}
+
+/// A pool is about to be used. Returns in the process that shall go on with it.
+pub fn first_use(thread: &mut Thread) {
+    if PASSED.swap(true, Ordering::Relaxed) || control().recovery.state.load(Ordering::Relaxed) != state::STARTING {
+        return;
+    }
+    limits::measure();
+    let alone =
+        control().many_tasks.load(Ordering::Relaxed) == 0 && control().live_processes.load(Ordering::Relaxed) == 1;
+    if !alone {
+        say(state::ONCE);
+        wait_until_wanted(0);
+        limits::set();
+        return say(state::RUNNING);
+    }
+    serve(thread);
+}
+
+fn say(state: u32) {
+    let word = &control().recovery.state;
+    word.store(state, Ordering::SeqCst);
+    ring::futex_wake(word);
+}
+
+/// Sleeps until the host wants another run than `done`; its number.
+fn wait_until_wanted(done: u32) -> u32 {
+    let recovery = &control().recovery;
+    loop {
+        let wanted = recovery.wanted.load(Ordering::Acquire);
+        if wanted != done {
+            return wanted;
+        }
+        if control().stop.load(Ordering::Relaxed) != 0 {
+            crate::fail::host_gone();
+        }
+        ring::futex_wait(&recovery.wanted, done, 1_000_000_000);
+    }
+}
+
+fn serve(thread: &mut Thread) {
+    const PR_SET_CHILD_SUBREAPER: u64 = 36;
+    let snapshot = Snapshot::take();
+    sys!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1);
+    signal::block_all();
+    let mut done = 0;
+    say(state::READY);
+    loop {
+        done = wait_until_wanted(done);
+        hints::take(thread);
+        hints::forget();
+        snapshot.restore();
+        say(state::RUNNING);
+        let child = sys!(nr::FORK);
+        if child == 0 {
+            task::become_run(thread);
+            limits::set();
+            signal::unblock(thread);
+            return;
+        }
+        if child < 0 {
+            ring::message(thread, 2, "the fork server cannot fork: the system has no room for another process");
+        } else {
+            supervise(child as u64);
+        }
+        say(state::DONE);
+    }
+}
+
+/// One process that ended.
+struct Ended {
+    pid: u64,
+    status: i32,
+}
+
+/// `wait4` for any child; `None`: none has ended.
+fn reap() -> Option<Ended> {
+    const WNOHANG: u64 = 1;
+    let mut status = 0i32;
+    let mut usage = [0u64; 18];
+    let pid = sys!(nr::WAIT4, -1i64, &raw mut status, WNOHANG, usage.as_mut_ptr());
+    if pid <= 0 {
+        return None;
+    }
+    let us = (usage[0] + usage[2]) * 1_000_000 + usage[1] + usage[3];
+    control().recovery.cpu_us.fetch_add(us, Ordering::Relaxed);
+    Some(Ended { pid: pid as u64, status })
+}
+
+fn now_ms() -> u64 {
+    const CLOCK_MONOTONIC: u64 = 1;
+    let mut time = [0u64; 2];
+    sys!(nr::CLOCK_GETTIME, CLOCK_MONOTONIC, time.as_mut_ptr());
+    time[0] * 1000 + time[1] / 1_000_000
+}
+
+fn sleep_until_child(ms: u64) {
+    let set = 1u64 << (SIGCHLD - 1);
+    let time = [ms / 1000, ms % 1000 * 1_000_000];
+    sys!(nr::RT_SIGTIMEDWAIT, &raw const set, 0, time.as_ptr(), 8);
+}
+
+/// Waits for a run's end, within its limits.
+fn supervise(child: u64) {
+    let recovery = &control().recovery;
+    let limit = recovery.wall_ms.load(Ordering::Relaxed);
+    let started = now_ms();
+    let mut first: Option<i32> = None;
+    let mut idle = Idle::default();
+    loop {
+        while let Some(ended) = reap() {
+            if ended.pid == child {
+                first = Some(ended.status);
+            } else if is_crash(ended.status) {
+                recovery.killed_by.store(ended.status & 0x7f, Ordering::Relaxed);
+            }
+        }
+        let running = if first.is_some() { children() } else { Vec::new() };
+        if first.is_some() && running.is_empty() {
+            break;
+        }
+        if first.is_some() && idle.for_long(&running) {
+            notes::raise(flag::LEFT_RUNNING);
+            kill_all();
+            break;
+        }
+        if now_ms() - started >= limit {
+            notes::raise(flag::HUNG);
+            kill_all();
+            break;
+        }
+        if wrote_too_much(recovery.output.load(Ordering::Relaxed)) {
+            notes::raise(flag::OUTPUT);
+            kill_all();
+            break;
+        }
+        sleep_until_child(SLICE_MS);
+    }
+    recovery.status.store(first.unwrap_or(SIGKILL as i32), Ordering::Release);
+}
+
+/// SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.
+fn is_crash(status: i32) -> bool {
+    matches!(status & 0x7f, 4 | 6 | 7 | 8 | 11 | 31)
+}
+
+/// Children of this process: with the orphans of the run, since it is their reaper.
+fn children() -> Vec<u64> {
+    let text = maps::read_file(c"/proc/thread-self/children");
+    let number = |word: &[u8]| word.iter().fold(0u64, |n, b| n * 10 + u64::from(b.wrapping_sub(b'0')));
+    text.split(|b| *b == b' ').filter(|w| !w.is_empty() && w.iter().all(u8::is_ascii_digit)).map(number).collect()
+}
+
+/// Ends every process of the run: the children of killed ones come to us, hence the loop.
+fn kill_all() {
+    loop {
+        let left = children();
+        if left.is_empty() {
+            return;
+        }
+        for pid in left {
+            sys!(nr::KILL, pid, SIGKILL);
+        }
+        sleep_until_child(SLICE_MS);
+        while reap().is_some() {}
+    }
+}
+
+fn wrote_too_much(limit: u64) -> bool {
+    (1..=2).any(|fd| crate::pm::pools::Stat::of(fd).is_some_and(|stat| stat.is_regular() && stat.size as u64 > limit))
+}
+
+/// Whether the processes that are left have used the processor lately.
+#[derive(Default)]
+struct Idle {
+    used: u64,
+    since: u64,
+}
+
+impl Idle {
+    fn for_long(&mut self, running: &[u64]) -> bool {
+        let used = running.iter().map(|pid| ticks(*pid)).sum::<u64>() + running.len() as u64;
+        let now = now_ms();
+        if self.since == 0 || used != self.used {
+            *self = Idle { used, since: now };
+        }
+        now - self.since >= IDLE_MS
+    }
+}
+
+/// Context switches of a process: they change whenever it does anything.
+fn ticks(pid: u64) -> u64 {
+    let path = alloc::format!("/proc/{pid}/status\0");
+    let Ok(path) = core::ffi::CStr::from_bytes_with_nul(path.as_bytes()) else { return 0 };
+    let text = maps::read_file(path);
+    let counts = text.split(|b| *b == b'\n').filter(|line| line.windows(13).any(|w| w == b"ctxt_switches"));
+    counts.map(|l| l.iter().filter(|b| b.is_ascii_digit()).fold(0u64, |n, b| n * 10 + u64::from(b - b'0'))).sum()
+}

@@ -1,0 +1,178 @@
+//! A recovery command under the probe, up to its first use of a pool: from there it is forked once per run
+//! (`wire::recover` is the protocol). What a run means is not known here; see the crate `recover`.
+
+use std::ffi::CStr;
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use trace::event::ExitStatus;
+use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
+use wire::recover::{NOTES_BYTES, Recovery, state};
+
+use super::configure::{configure, configure_recovery};
+use super::embedded::ProbeImage;
+use super::error::LaunchError;
+use super::keeper;
+use super::launch::{Launch, Running};
+use super::shared::{Shared, futex_wait, futex_wake};
+use crate::recorder::RecordOptions;
+use crate::target::Target;
+
+/// A pool, and the private file that the recovery finds in its place.
+#[derive(Clone, Debug)]
+pub struct Substituted {
+    /// Absolute, without symbolic links.
+    pub path: PathBuf,
+    pub private: PathBuf,
+}
+
+/// What to serve.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    pub probe: &'a ProbeImage,
+    pub target: &'a Target,
+    pub directory: &'a CStr,
+    pub stdin: BorrowedFd<'a>,
+    pub stdout: BorrowedFd<'a>,
+    pub stderr: BorrowedFd<'a>,
+    pub pools: &'a [Substituted],
+    /// Time, time-stamp counter and randomness as they really are.
+    pub real_world: bool,
+}
+
+/// Where the recovery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// At its first use of a pool, ready to be forked.
+    Ready,
+    /// There, but good for one run only.
+    Once,
+    /// A run is over.
+    Done,
+    /// The recovery's own first process has ended, and every other with it.
+    Ended(ExitStatus),
+    /// Nothing of this within the time.
+    Late,
+}
+
+/// The recovery's process. Ends with the value.
+#[derive(Debug)]
+pub struct Engine {
+    shared: Shared,
+    running: Running,
+    _socket: OwnedFd,
+}
+
+impl Engine {
+    pub fn start(setup: &Setup<'_>) -> Result<Engine, LaunchError> {
+        let mut shared = Shared::create(NOTES_BYTES)?;
+        let options = RecordOptions {
+            real_time: setup.real_world,
+            real_random: setup.real_world,
+            real_tsc: setup.real_world,
+            ..RecordOptions::default()
+        };
+        configure(shared.control_mut(), &setup.target.path, &options, 0)?;
+        configure_recovery(shared.control_mut(), setup.pools)?;
+        let descriptors = [(setup.stdin.as_raw_fd(), 0), (setup.stdout.as_raw_fd(), 1), (setup.stderr.as_raw_fd(), 2)];
+        let launch = Launch {
+            probe: setup.probe,
+            arguments: &setup.target.arguments,
+            environment: &setup.target.environment,
+            shared: &shared,
+            namespaces: true,
+            until_first: false,
+            directory: Some(setup.directory),
+            descriptors: &descriptors,
+        };
+        let (running, socket) = launch.start()?;
+        Ok(Engine { shared, running, _socket: socket })
+    }
+
+    pub fn recovery(&self) -> &Recovery {
+        &self.shared.control().recovery
+    }
+
+    /// Tells the probe the length of a stand-in, so that it is no news to it.
+    pub fn set_len(&self, pool: usize, len: u64) {
+        self.shared.control().pools[pool].len.store(len, Ordering::Relaxed);
+    }
+
+    /// Why the probe did not start, if it did not.
+    pub fn start_error(&self) -> Option<LaunchError> {
+        self.running.exec_error().map(LaunchError::Exec)
+    }
+
+    /// Asks for the next run. The limits in [`Recovery`] must be set.
+    pub fn ask(&self) {
+        let recovery = self.recovery();
+        if recovery.state.load(Ordering::SeqCst) == state::DONE {
+            recovery.state.store(state::READY, Ordering::SeqCst);
+        }
+        recovery.wanted.fetch_add(1, Ordering::SeqCst);
+        futex_wake(&recovery.wanted);
+    }
+
+    /// Waits until the recovery is at its fork point (`STARTING` is over), or a run is done.
+    pub fn wait(&self, limit: Duration) -> Stage {
+        let recovery = self.recovery();
+        let until = Instant::now() + limit;
+        let asked = recovery.wanted.load(Ordering::SeqCst) != 0;
+        loop {
+            let now = recovery.state.load(Ordering::SeqCst);
+            match now {
+                state::DONE => return Stage::Done,
+                state::READY if !asked => return Stage::Ready,
+                state::ONCE if !asked => return Stage::Once,
+                _ => {}
+            }
+            if let Some(status) = self.running.outcome() {
+                // The answer may have come just before the end.
+                return if recovery.state.load(Ordering::SeqCst) == state::DONE {
+                    Stage::Done
+                } else {
+                    Stage::Ended(status)
+                };
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Stage::Late;
+            }
+            futex_wait(&recovery.state, now, left.min(Duration::from_millis(5)));
+        }
+    }
+
+    /// What the last run read and changed.
+    pub fn notes(&self) -> Vec<u64> {
+        self.shared.notes(self.recovery().note_count.load(Ordering::Acquire) as usize)
+    }
+
+    /// What the probe could not do, said since the last look: the run is then worth nothing.
+    pub fn refusals(&self) -> Vec<String> {
+        let control = self.shared.control();
+        let (mut at, head) = (control.tail.load(Ordering::Relaxed), control.head.load(Ordering::Acquire));
+        let mut texts = Vec::new();
+        while at < head {
+            // SAFETY: published and not given back; a header is plain data.
+            let header = unsafe { self.shared.bytes(at, HEADER_BYTES).as_ptr().cast::<Header>().read_unaligned() };
+            // SAFETY: as above.
+            let text = unsafe { self.shared.bytes(at + HEADER_BYTES as u64, header.size as usize & 0xffff) };
+            if header.kind == kind::MESSAGE && header.aux == 2 {
+                texts.push(String::from_utf8_lossy(text).into_owned());
+            }
+            at += record_bytes(header.size as usize) as u64;
+        }
+        control.tail.store(head, Ordering::Release);
+        texts
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.shared.control().stop.store(1, Ordering::SeqCst);
+        self.running.tell_keeper(keeper::END_ALL);
+        self.running.wait();
+    }
+}

@@ -1,0 +1,8 @@
+//! The fork server: the recovery command waits in a process under the probe at its first use of a pool, and every run is a
+//! fork of that process. What a run read of the pools comes with its report.
+
+mod output;
+mod report;
+mod run;
+
+pub use run::{Server, ServerError};

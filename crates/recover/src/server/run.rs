@@ -1,0 +1,215 @@
+//! Starts the server and asks it for runs.
+
+use std::ffi::CString;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use record::probe_host::engine::{Engine, Setup, Stage, Substituted};
+use record::probe_host::{LaunchError, ProbeImage};
+use record::target::{Target, TargetError};
+use trace::event::{ExitStatus, PoolId};
+
+use super::output::Stream;
+use super::report::{end, noted, report};
+use crate::command::{Command, Input};
+use crate::limits::{Limits, OUTPUT_ENDS_RUN};
+use crate::report::{End, RunReport};
+use crate::slot::Slot;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Launch(#[from] LaunchError),
+    #[error("cannot {action} for the recovery: {source}")]
+    System { action: &'static str, source: io::Error },
+    /// The probe met something that it cannot run.
+    #[error("the recovery cannot run under the probe: {0}")]
+    Refused(String),
+    #[error("the fork server does not answer")]
+    Silent,
+}
+
+fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError {
+    move |source| ServerError::System { action, source }
+}
+
+/// More than a run's own limit: for the machinery around it.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A recovery command that is ready to run on whatever the slot holds.
+#[derive(Debug)]
+pub struct Server {
+    target: Target,
+    directory: CString,
+    stdin: File,
+    stdout: Stream,
+    stderr: Stream,
+    pools: Vec<Substituted>,
+    probe: ProbeImage,
+    /// Real time and randomness.
+    pub real_world: bool,
+    engine: Option<Engine>,
+    /// Processes that were started from scratch.
+    pub starts: u64,
+}
+
+impl Server {
+    pub fn new(command: &Command, slot: &Slot) -> Result<Server, ServerError> {
+        let target = Target::of(
+            &command.executable().unwrap_or_else(|| command.program.clone()),
+            &std::iter::once(command.program.as_os_str().to_owned())
+                .chain(command.args.iter().cloned())
+                .collect::<Vec<_>>(),
+            &command.env,
+        )?;
+        let directory = CString::new(command.dir.as_os_str().as_bytes()).map_err(|_| TargetError::ZeroByte)?;
+        Ok(Server {
+            target,
+            directory,
+            stdin: input(&command.stdin).map_err(system("prepare the standard input"))?,
+            stdout: Stream::create().map_err(system("keep the standard output"))?,
+            stderr: Stream::create().map_err(system("keep the standard error"))?,
+            pools: slot
+                .paths()
+                .map(|(path, private)| Substituted { path: path.into(), private: private.into() })
+                .collect(),
+            probe: ProbeImage::Embedded,
+            real_world: false,
+            engine: None,
+            starts: 0,
+        })
+    }
+
+    /// Runs the recovery on what the slot holds now.
+    pub fn run(&mut self, slot: &Slot, limits: &Limits) -> Result<RunReport, ServerError> {
+        let started = Instant::now();
+        let engine = match self.engine.take() {
+            Some(engine) => engine,
+            None => match self.start(limits)? {
+                Started::Ready(engine) => engine,
+                Started::Ended(report) => return Ok(report),
+            },
+        };
+        for pool in 0..self.pools.len() {
+            engine.set_len(pool, slot.len(PoolId(pool as u32)));
+        }
+        self.clear_output()?;
+        set_limits(&engine, limits);
+        engine.ask();
+        let stage = engine.wait(limits.wall + PATIENCE);
+        let refusals = engine.refusals();
+        if let Some(text) = refusals.into_iter().next() {
+            return Err(ServerError::Refused(text));
+        }
+        let noted = noted(&engine);
+        let end = match stage {
+            Stage::Done => {
+                let status = engine.recovery().status.load(Ordering::Acquire);
+                end(&engine, status, limits)
+            }
+            Stage::Ended(status) => end(&engine, wait_status(status), limits),
+            Stage::Late => End::Hung,
+            Stage::Ready | Stage::Once => return Err(ServerError::Silent),
+        };
+        let report = report(&engine, end, &noted, started.elapsed());
+        let report = self.with_output(report, limits)?;
+        if stage == Stage::Done {
+            self.engine = Some(engine);
+        }
+        Ok(report)
+    }
+
+    /// Starts the command and waits until it wants a pool.
+    fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
+        self.stdout.reset().map_err(system("empty the output"))?;
+        self.stderr.reset().map_err(system("empty the output"))?;
+        self.starts += 1;
+        let begun = Instant::now();
+        let engine = Engine::start(&Setup {
+            probe: &self.probe,
+            target: &self.target,
+            directory: &self.directory,
+            stdin: self.stdin.as_fd(),
+            stdout: self.stdout.file.as_fd(),
+            stderr: self.stderr.file.as_fd(),
+            pools: &self.pools,
+            real_world: self.real_world,
+        })?;
+        let stage = engine.wait(limits.wall + PATIENCE);
+        if let Some(error) = engine.start_error() {
+            return Err(error.into());
+        }
+        if let Some(text) = engine.refusals().into_iter().next() {
+            return Err(ServerError::Refused(text));
+        }
+        let end = match stage {
+            Stage::Ready | Stage::Once => {
+                self.stdout.mark(limits.output).map_err(system("read the output"))?;
+                self.stderr.mark(limits.output).map_err(system("read the output"))?;
+                return Ok(Started::Ready(engine));
+            }
+            // It never used a pool: its answer is the same for every crash image.
+            Stage::Ended(status) => end(&engine, wait_status(status), limits),
+            Stage::Done => return Err(ServerError::Silent),
+            Stage::Late => End::Hung,
+        };
+        let noted = noted(&engine);
+        let report = report(&engine, end, &noted, begun.elapsed());
+        Ok(Started::Ended(self.with_output(report, limits)?))
+    }
+
+    fn clear_output(&self) -> Result<(), ServerError> {
+        self.stdout.clear().and_then(|()| self.stderr.clear()).map_err(system("empty the output"))
+    }
+
+    fn with_output(&self, mut report: RunReport, limits: &Limits) -> Result<RunReport, ServerError> {
+        let (stdout, cut) = self.stdout.content(limits.output).map_err(system("read the output"))?;
+        let (stderr, cut_too) = self.stderr.content(limits.output).map_err(system("read the output"))?;
+        report.stdout = stdout;
+        report.stderr = stderr;
+        report.output_cut = cut || cut_too;
+        Ok(report)
+    }
+}
+
+enum Started {
+    Ready(Engine),
+    Ended(RunReport),
+}
+
+fn set_limits(engine: &Engine, limits: &Limits) {
+    let recovery = engine.recovery();
+    recovery.wall_ms.store(limits.wall.as_millis() as u64, Ordering::Relaxed);
+    // Whole seconds, at least one.
+    recovery.cpu_s.store(limits.cpu.as_millis().div_ceil(1000).max(1) as u64, Ordering::Relaxed);
+    recovery.memory.store(limits.memory, Ordering::Relaxed);
+    recovery.output.store(limits.output.saturating_mul(OUTPUT_ENDS_RUN), Ordering::Relaxed);
+    recovery.processes.store(limits.processes, Ordering::Relaxed);
+}
+
+/// As `wait` would give it.
+fn wait_status(status: ExitStatus) -> i32 {
+    match status {
+        ExitStatus::Code(code) => (code & 0xff) << 8,
+        ExitStatus::Signal(signal) => signal,
+    }
+}
+
+fn input(input: &Input) -> io::Result<File> {
+    match input {
+        Input::Empty => File::open("/dev/null"),
+        Input::File(path) => File::open(path),
+        Input::Bytes(bytes) => {
+            let mut file = tempfile::tempfile()?;
+            file.write_all(bytes)?;
+            io::Seek::rewind(&mut file)?;
+            Ok(file)
+        }
+    }
+}

@@ -1,0 +1,174 @@
+//! A slot: private files that stand for the pools, and hold one crash image after the other.
+//!
+//! They lie in memory (`/dev/shm`) where that is possible, and are mapped: putting a line there costs a copy of 64 bytes,
+//! however large the pool is.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::ptr::{self, NonNull};
+
+use tempfile::TempDir;
+use trace::event::PoolId;
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} the private copy of the pool `{}`: {source}; is there room in /dev/shm or TMPDIR?", pool.display())]
+pub struct SlotError {
+    action: &'static str,
+    pool: PathBuf,
+    source: io::Error,
+}
+
+#[derive(Debug)]
+struct Private {
+    /// Where the program finds the pool.
+    pool: PathBuf,
+    path: PathBuf,
+    file: File,
+    len: u64,
+    map: Option<Mapping>,
+}
+
+/// The stand-ins of all pools.
+#[derive(Debug)]
+pub struct Slot {
+    _dir: TempDir,
+    pools: Vec<Private>,
+}
+
+impl Slot {
+    /// Empty stand-ins for these pools, all bytes zero.
+    pub fn create(pools: &[(PathBuf, u64)]) -> Result<Slot, SlotError> {
+        let first = pools.first().map(|(path, _)| path.clone()).unwrap_or_default();
+        let dir = directory().map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
+        let pools = pools
+            .iter()
+            .enumerate()
+            .map(|(number, (pool, len))| {
+                // The name stays: programs look at it.
+                let place = dir.path().join(number.to_string());
+                let path = place.join(pool.file_name().unwrap_or(pool.as_os_str()));
+                let error = |action| failed(action, pool);
+                fs::create_dir(&place).map_err(error("make a place for"))?;
+                let file = create(&path).map_err(error("create"))?;
+                let mut private = Private { pool: pool.clone(), path, file, len: 0, map: None };
+                private.set_len(*len)?;
+                Ok(private)
+            })
+            .collect::<Result<_, _>>()?;
+        Ok(Slot { _dir: dir, pools })
+    }
+
+    /// Path of each pool, and of its stand-in.
+    pub fn paths(&self) -> impl Iterator<Item = (&Path, &Path)> {
+        self.pools.iter().map(|p| (p.pool.as_path(), p.path.as_path()))
+    }
+
+    pub fn len(&self, pool: PoolId) -> u64 {
+        self.pools.get(pool.0 as usize).map_or(0, |p| p.len)
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.pools.is_empty()
+    }
+
+    /// Copies bytes into a stand-in. What lies beyond its end is left out.
+    pub fn write(&mut self, pool: PoolId, offset: u64, bytes: &[u8]) {
+        let Some(private) = self.pools.get_mut(pool.0 as usize) else { return };
+        let end = private.len.min(offset + bytes.len() as u64);
+        if let (Some(map), true) = (&private.map, offset < end) {
+            let bytes = &bytes[..(end - offset) as usize];
+            // SAFETY: inside the mapping, whose length is that of the file.
+            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), map.start.as_ptr().add(offset as usize), bytes.len()) };
+        }
+    }
+
+    /// Changes the length of a stand-in.
+    pub fn set_len(&mut self, pool: PoolId, len: u64) -> Result<(), SlotError> {
+        match self.pools.get_mut(pool.0 as usize) {
+            Some(private) if private.len != len => private.set_len(len),
+            _ => Ok(()),
+        }
+    }
+
+    /// After a run that may have changed the files themselves: every stand-in is there again, empty, with this length. Everything
+    /// must be written anew.
+    pub fn renew(&mut self, len: impl Fn(PoolId) -> u64) -> Result<(), SlotError> {
+        for (number, private) in self.pools.iter_mut().enumerate() {
+            private.map = None;
+            let pool = private.pool.clone();
+            let error = |action| failed(action, &pool);
+            let same = fs::metadata(&private.path).is_ok_and(|now| {
+                private.file.metadata().is_ok_and(|own| own.ino() == now.ino() && own.dev() == now.dev())
+            });
+            if !same {
+                let _ = fs::remove_file(&private.path);
+                let _ = fs::remove_dir_all(&private.path);
+                private.file = create(&private.path).map_err(error("create"))?;
+            }
+            private.file.set_len(0).map_err(error("empty"))?;
+            private.set_len(len(PoolId(number as u32)))?;
+        }
+        Ok(())
+    }
+}
+
+impl Private {
+    fn set_len(&mut self, len: u64) -> Result<(), SlotError> {
+        let pool = self.pool.clone();
+        let error = |action| failed(action, &pool);
+        self.map = None;
+        self.file.set_len(len).map_err(error("size"))?;
+        self.len = len;
+        self.map = if len == 0 { None } else { Some(Mapping::of(&self.file, len).map_err(error("map"))?) };
+        Ok(())
+    }
+}
+
+fn failed(action: &'static str, pool: &Path) -> impl FnOnce(io::Error) -> SlotError {
+    move |source| SlotError { action, pool: pool.to_owned(), source }
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)
+}
+
+/// In memory if possible.
+fn directory() -> io::Result<TempDir> {
+    let builder = || {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("fencepost-slot-");
+        builder
+    };
+    builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir())
+}
+
+#[derive(Debug)]
+struct Mapping {
+    start: NonNull<u8>,
+    len: usize,
+}
+
+// SAFETY: plain memory; access goes through `&mut Slot`.
+unsafe impl Send for Mapping {}
+
+impl Mapping {
+    fn of(file: &File, len: u64) -> io::Result<Mapping> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping of a file that we own.
+        let start = unsafe { libc::mmap(ptr::null_mut(), len as usize, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
+        match NonNull::new(start.cast::<u8>()) {
+            Some(at) if start != libc::MAP_FAILED => Ok(Mapping { start: at, len: len as usize }),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: made by `of`.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
+    }
+}

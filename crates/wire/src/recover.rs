@@ -1,0 +1,109 @@
+//! Recovery runs: what the host asks of a probe that serves as fork server, and what it is told.
+//!
+//! A probe with [`option::RECOVER`](crate::control::option::RECOVER) records no events. It runs the recovery command up
+//! to its first use of a pool's path and then waits for the host, which puts a crash image into the private files that stand
+//! for the pools and asks for a run. Each run is a fork; what it read of the pools before writing it, and what it
+//! changed, is left in the notes.
+
+use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+use crate::control::TextRef;
+
+/// Bytes for notes, behind the ring in the memfd.
+pub const NOTES_BYTES: usize = 16 << 20;
+pub const MAX_NOTES: usize = NOTES_BYTES / 8;
+/// Pools that a recovery can have.
+pub const MAX_SUBSTITUTES: usize = 64;
+/// Room for the description of a crash inside recovery.
+pub const CRASH_BYTES: usize = 16 << 10;
+
+/// Values of [`Recovery::state`].
+pub mod state {
+    /// Not at the fork point yet.
+    pub const STARTING: u32 = 0;
+    /// At the fork point: every run will be a fork.
+    pub const READY: u32 = 1;
+    /// At the first use of a pool, but what got there cannot be forked (several threads or processes): it goes on itself
+    /// when asked, and serves one run only.
+    pub const ONCE: u32 = 2;
+    pub const RUNNING: u32 = 3;
+    pub const DONE: u32 = 4;
+}
+
+/// Bits of [`Recovery::flags`].
+pub mod flag {
+    /// The run had several threads: what it read may depend on their timing.
+    pub const THREADS: u32 = 1;
+    /// Something was read in a way that the notes cannot tell.
+    pub const INCOMPLETE: u32 = 2;
+    /// A pool's length or place in the file system changed.
+    pub const FILES_CHANGED: u32 = 4;
+    /// There was no room for more notes.
+    pub const FULL: u32 = 8;
+    /// The run was ended: its wall-clock time was over.
+    pub const HUNG: u32 = 16;
+    /// The run was ended: it wrote too much.
+    pub const OUTPUT: u32 = 32;
+    /// A fork was refused: too many processes.
+    pub const PROCESSES: u32 = 64;
+    /// Processes were still there when the first one had ended; they were killed when they had nothing to do.
+    pub const LEFT_RUNNING: u32 = 128;
+}
+
+/// A note: kind << 60 | pool << 48 | line.
+pub mod note {
+    /// The line was read before all the bytes read had been written.
+    pub const READ: u64 = 1;
+    /// The line was written.
+    pub const DIRTY: u64 = 2;
+
+    pub const fn pack(kind: u64, pool: u32, line: u64) -> u64 {
+        kind << 60 | (pool as u64) << 48 | line
+    }
+
+    /// Kind, pool, line.
+    pub const fn unpack(note: u64) -> (u64, u32, u64) {
+        (note >> 60, (note >> 48 & 0xfff) as u32, note & ((1 << 48) - 1))
+    }
+}
+
+/// A pool's path and the private file that stands for it. Pool numbers are places in the list.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Substitute {
+    /// Absolute, without symbolic links.
+    pub path: TextRef,
+    pub private: TextRef,
+    /// The file at `path`, if there is one: it must never be touched.
+    pub device: u64,
+    pub inode: u64,
+}
+
+#[repr(C)]
+#[derive(Debug)]
+pub struct Recovery {
+    /// Number of the run that the host wants; the server sleeps while it is `done`.
+    pub wanted: AtomicU32,
+    pub state: AtomicU32,
+    /// `wait` status of the run's first process.
+    pub status: AtomicI32,
+    pub flags: AtomicU32,
+    /// Signal that killed another process of the run; 0: none.
+    pub killed_by: AtomicI32,
+    /// How much of `crash` is used.
+    pub crash_len: AtomicU32,
+    pub note_count: AtomicU64,
+    /// User and system time of the run's processes.
+    pub cpu_us: AtomicU64,
+    /// Limits of a run; written by the host before it asks.
+    pub wall_ms: AtomicU64,
+    pub cpu_s: AtomicU64,
+    /// Address space beyond what the process has at the fork point.
+    pub memory: AtomicU64,
+    pub output: AtomicU64,
+    pub processes: AtomicU32,
+    pub substitute_count: u32,
+    pub substitutes: [Substitute; MAX_SUBSTITUTES],
+    /// Lines `module+0xoffset`, innermost frame first: where a fatal signal struck.
+    pub crash: [u8; CRASH_BYTES],
+}
