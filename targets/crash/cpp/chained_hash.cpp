@@ -130,7 +130,7 @@ void grow()
             Ptr<Node> following = from->next;
             from->next = *head; //~ 8 atomicity
             persist(&from->next, 8);
-            *head = from;
+            *head = from; //~ 8 atomicity
             persist(head, 8);
             from = following;
 #else
@@ -170,16 +170,16 @@ void insert(u64 key, u64 version)
         grow();
     Node *node = allocate();
     Ptr<Node> *head = &pool->table->bucket[bucket_index(key, pool->table->size)];
-    node->key = key; //~ 1 ordering
-    node->version = version;
-    node->next = *head;
+    node->key = key;         //~ 1 ordering
+    node->version = version; //~ 1 ordering
+    node->next = *head;      //~ 1 ordering
     for (u64 i = 0; i < 8; i++)
-        node->payload[i] = mix(key + i, version);
+        node->payload[i] = mix(key + i, version); //~ 1 ordering
 #if BUG != 1
     persist(node, sizeof *node);
 #endif
     counter_begin();
-    *head = ptr(node);
+    *head = ptr(node); //~ 4 atomicity
 #if BUG == 1
     flush(node, sizeof *node);
 #endif
@@ -195,7 +195,7 @@ void update(u64 key, u64 version)
     old->version = version; //~ 9 atomicity
     persist(&old->version, 8);
     for (u64 i = 0; i < 8; i++)
-        old->payload[i] = mix(key + i, version);
+        old->payload[i] = mix(key + i, version); //~ 9 atomicity
     persist(old->payload, sizeof old->payload);
 #else
     Node *node = allocate();
@@ -220,7 +220,7 @@ void remove(u64 key)
     Ptr<Node> *link = find(key);
     Node *gone = link->get();
     counter_begin();
-    *link = gone->next; //~ 3 ordering
+    *link = gone->next; //~ 3 ordering 4 atomicity
 #if BUG == 3
     flush(link, 8);
 #else
@@ -359,7 +359,7 @@ int check(const char *path)
     collect(table, versions);
     if (!is_after(pool->ack, versions) && !is_after(pool->ack + 1, versions))
         fail("operations are lost");
-    std::printf("%d keys\n", static_cast<int>(pool->count));
+    std::puts("ok");
     return 0;
 }
 
