@@ -1,0 +1,195 @@
+//! The guaranteed image along a trace, and crash images: the guaranteed one and the lines that differ from it.
+
+use persistency::effect::Effect;
+use persistency::line::{LINE_BYTES, LineId};
+use persistency::tracker::Step;
+use trace::event::{Event, EventKind, FlushTarget, LineNo, PoolId};
+use trace::{OutOfRange, PoolImage, ReadError, TraceReader};
+
+use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
+
+/// The bytes of a line.
+pub type LineBytes = [u8; LINE_BYTES];
+
+const PAGE_BYTES: u64 = 4096;
+const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_BYTES as u64;
+
+/// What is guaranteed to be in PM at one place of a trace.
+#[derive(Debug)]
+pub struct GuaranteedImage {
+    pools: Vec<PoolImage>,
+    /// Pools that an event has named so far.
+    appeared: Vec<bool>,
+    log: ChangeLog,
+}
+
+impl GuaranteedImage {
+    /// The pools as they were when the trace began.
+    pub fn initial(reader: &TraceReader) -> Result<Self, ReadError> {
+        let pools = initial_pools(reader)?;
+        let appeared = vec![false; pools.len()];
+        Ok(GuaranteedImage { pools, appeared, log: ChangeLog::default() })
+    }
+
+    /// Back to the beginning of the same trace. Cursors stay valid.
+    pub(crate) fn rewind(&mut self, reader: &TraceReader) -> Result<(), ReadError> {
+        self.pools = initial_pools(reader)?;
+        self.appeared.fill(false);
+        self.log.repeat_all();
+        Ok(())
+    }
+
+    pub fn pools(&self) -> impl Iterator<Item = PoolId> + use<> {
+        (0..self.pools.len() as u32).map(PoolId)
+    }
+
+    /// The file's length. All bytes past it read as zero here.
+    pub fn len(&self, pool: PoolId) -> u64 {
+        self.pools[pool.0 as usize].len()
+    }
+
+    /// Are there no pools?
+    pub fn is_empty(&self) -> bool {
+        self.pools.is_empty()
+    }
+
+    /// Has an event named the pool yet? If not, its file may not have been there.
+    pub fn has_appeared(&self, pool: PoolId) -> bool {
+        self.appeared[pool.0 as usize]
+    }
+
+    /// Numbers and content of the 4 KiB pages that are not all zero, ascending; a last page may reach past the end.
+    pub fn pages(&self, pool: PoolId) -> impl Iterator<Item = (u64, &[u8; PAGE_BYTES as usize])> {
+        let image = &self.pools[pool.0 as usize];
+        let inside = image.len().div_ceil(PAGE_BYTES);
+        let mut numbers: Vec<u64> = image.page_numbers().filter(|&number| number < inside).collect();
+        numbers.sort_unstable();
+        numbers.into_iter().filter_map(|number| Some((number, image.page(number)?)))
+    }
+
+    /// The content of a line.
+    pub fn line(&self, id: LineId) -> LineBytes {
+        let image = &self.pools[id.pool.0 as usize];
+        let mut bytes = [0; LINE_BYTES];
+        if let Some(page) = image.page(id.line.0 / LINES_PER_PAGE) {
+            let at = (id.line.0 % LINES_PER_PAGE) as usize * LINE_BYTES;
+            bytes.copy_from_slice(&page[at..at + LINE_BYTES]);
+        }
+        self.cut(id, &mut bytes);
+        bytes
+    }
+
+    /// What changed since this cursor was used last.
+    pub fn changes(&self, cursor: &mut ChangeCursor) -> GuaranteedChanges {
+        self.log.since(cursor)
+    }
+
+    /// Stores past the end of a file, in its last page, are memory that no file holds.
+    pub(crate) fn cut(&self, id: LineId, bytes: &mut LineBytes) {
+        let inside = self.len(id.pool).saturating_sub(id.line.0.saturating_mul(LINE_BYTES as u64));
+        if inside < LINE_BYTES as u64 {
+            bytes[inside as usize..].fill(0);
+        }
+    }
+
+    /// Takes what an event made certain.
+    pub(crate) fn apply(&mut self, event: &Event<'_>, step: &Step<'_>) -> Result<(), OutOfRange> {
+        if let Some(pool) = pool_of(&event.kind) {
+            self.appeared[pool.0 as usize] = true;
+        }
+        for settled in step.guaranteed() {
+            let bytes = step.bytes(settled).expect("the walk's tracker keeps bytes");
+            let start = settled.line.start().offset.0 + u64::from(settled.store.start);
+            self.pools[settled.line.pool.0 as usize].write(start, bytes)?;
+            self.log.add(settled.line);
+        }
+        match step.effect {
+            Effect::Zeroed { place, len } if len > 0 => {
+                self.log_range(place.pool, place.offset.0, place.offset.0.saturating_add(len));
+                self.pools[place.pool.0 as usize].zero(place.offset.0, len);
+            }
+            Effect::Resized { pool, len } => {
+                let end = self.len(pool).min(len);
+                self.log_range(pool, end, u64::MAX);
+                self.pools[pool.0 as usize].resize(len);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The lines of the range that may hold something other than zeros.
+    fn log_range(&mut self, pool: PoolId, from: u64, to: u64) {
+        let pages = from / PAGE_BYTES..to.div_ceil(PAGE_BYTES);
+        let lines = from / LINE_BYTES as u64..to.div_ceil(LINE_BYTES as u64);
+        let mut present: Vec<u64> = self.pools[pool.0 as usize].page_numbers().filter(|n| pages.contains(n)).collect();
+        present.sort_unstable();
+        for page in present {
+            let of_page = page * LINES_PER_PAGE..(page + 1) * LINES_PER_PAGE;
+            for line in of_page.start.max(lines.start)..of_page.end.min(lines.end) {
+                self.log.add(LineId { pool, line: LineNo(line) });
+            }
+        }
+    }
+}
+
+fn initial_pools(reader: &TraceReader) -> Result<Vec<PoolImage>, ReadError> {
+    let pools = reader.tables().pools.iter().enumerate();
+    let initial = pools.map(|(number, pool)| {
+        let mut image = PoolImage::new(pool.info.len);
+        reader.initial_pages(PoolId(number as u32), |page, bytes| {
+            // Page numbers were checked to lie inside the address range of files when the trace was opened.
+            image.write(page * PAGE_BYTES, bytes).ok();
+        })?;
+        Ok(image)
+    });
+    initial.collect()
+}
+
+fn pool_of(kind: &EventKind<'_>) -> Option<PoolId> {
+    match *kind {
+        EventKind::Store { place, .. }
+        | EventKind::Rmw { place, .. }
+        | EventKind::Load { place, .. }
+        | EventKind::Map { place, .. }
+        | EventKind::Unmap { place, .. }
+        | EventKind::Msync { place, .. }
+        | EventKind::KernelWrite { place, .. }
+        | EventKind::FileWrite { place, .. }
+        | EventKind::FileZero { place, .. }
+        | EventKind::Flush { target: FlushTarget::Pool(place), .. } => Some(place.pool),
+        EventKind::Fsync { pool, .. } | EventKind::Resize { pool, .. } => Some(pool),
+        _ => None,
+    }
+}
+
+/// The bytes of a crash state: the guaranteed image, and the lines that differ from it.
+#[derive(Clone, Debug)]
+pub struct CrashImage<'g> {
+    guaranteed: &'g GuaranteedImage,
+    lines: Vec<(LineId, LineBytes)>,
+}
+
+impl<'g> CrashImage<'g> {
+    pub(crate) fn new(guaranteed: &'g GuaranteedImage, lines: Vec<(LineId, LineBytes)>) -> Self {
+        CrashImage { guaranteed, lines }
+    }
+
+    /// What all lines but [`lines`](Self::lines) have; also where the lengths of the pools are.
+    pub fn guaranteed(&self) -> &'g GuaranteedImage {
+        self.guaranteed
+    }
+
+    /// The lines that differ from the guaranteed image, ascending.
+    pub fn lines(&self) -> &[(LineId, LineBytes)] {
+        &self.lines
+    }
+
+    /// The content of any line.
+    pub fn line(&self, id: LineId) -> LineBytes {
+        match self.lines.binary_search_by_key(&id, |&(line, _)| line) {
+            Ok(at) => self.lines[at].1,
+            Err(_) => self.guaranteed.line(id),
+        }
+    }
+}

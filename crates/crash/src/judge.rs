@@ -1,0 +1,204 @@
+//! One crash point: the strategies name states, each is decided by what is known or by a run.
+
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use persistency::line::LineId;
+use persistency::states::CrashState;
+use rustc_hash::FxHashMap;
+
+use crate::outcome::{FailingState, PointOutcome, StrategyOutcome};
+use crate::points::Point;
+use crate::recovery::{Read, Recovery, RecoveryError, Verdict};
+use crate::seen::{Seen, SeenCache};
+use crate::strategy::{Reach, StrategySpec};
+use crate::view::{PointView, StateKey};
+
+/// Passing states of a point that are kept to compare failing ones with.
+const KEEP_PASSING: usize = 32;
+
+/// What all workers share of the states decided so far.
+#[derive(Debug)]
+pub(crate) struct Knowledge {
+    /// None: every state is to be run.
+    seen: Option<RwLock<Seen>>,
+    contradicted: AtomicBool,
+    notes: Mutex<Vec<String>>,
+}
+
+impl Knowledge {
+    pub fn new(seen: Option<Seen>) -> Self {
+        Knowledge { seen: seen.map(RwLock::new), contradicted: AtomicBool::new(false), notes: Mutex::default() }
+    }
+
+    pub fn into_notes(self) -> Vec<String> {
+        self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn seen(&self) -> Option<&RwLock<Seen>> {
+        self.seen.as_ref().filter(|_| !self.contradicted.load(Ordering::Relaxed))
+    }
+
+    fn contradict(&self, what: &str) {
+        if !self.contradicted.swap(true, Ordering::Relaxed) {
+            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            notes.push(format!("{what}; from there on every state was run"));
+        }
+    }
+}
+
+/// What is to be done at a point.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Task<'a> {
+    pub point: &'a Point,
+    pub strategies: &'a [StrategySpec],
+    /// These have been at this point before: what they name is decided and counted.
+    pub earlier: &'a [StrategySpec],
+    /// Failing states to keep, per strategy.
+    pub keep_failing: usize,
+}
+
+/// The fate of a state.
+#[derive(Clone, Debug)]
+struct Fate {
+    verdict: Verdict,
+    dirty_reads: Option<Rc<[LineId]>>,
+}
+
+/// One worker's tools.
+pub(crate) struct Judge<'a, R> {
+    pub knowledge: &'a Knowledge,
+    pub cache: &'a mut SeenCache,
+    pub recovery: &'a mut R,
+    /// Asked before every state.
+    pub is_stopped: &'a dyn Fn() -> bool,
+    /// Told of every state: was it run, and did it fail?
+    pub on_decided: &'a dyn Fn(bool, bool),
+}
+
+impl<R: Recovery> Judge<'_, R> {
+    pub fn judge(&mut self, view: &PointView<'_>, task: Task<'_>) -> Result<PointOutcome, RecoveryError> {
+        if let Some(seen) = self.knowledge.seen() {
+            self.cache.arrive(&seen.read().unwrap_or_else(PoisonError::into_inner), view);
+        }
+        let mut outcome = PointOutcome {
+            point: *task.point,
+            finished: true,
+            dirty_lines: view.lines().len() as u64,
+            states_possible: view.state_count(),
+            strategies: Vec::new(),
+            failing: Vec::new(),
+            passing: Vec::new(),
+            runs: 0,
+            saved: 0,
+        };
+        // None: decided in an earlier stage.
+        let mut known: FxHashMap<StateKey, Option<Fate>> = FxHashMap::default();
+        for spec in task.earlier {
+            let mut strategy = spec.start(view, task.point.index);
+            while let Some(state) = strategy.next(view) {
+                known.insert(view.key(&state), None);
+            }
+        }
+        for &spec in task.strategies {
+            let done = self.strategy(view, task, spec, &mut known, &mut outcome)?;
+            outcome.finished &= done.reach != Reach::Stopped;
+            outcome.strategies.push(done);
+        }
+        if outcome.failing.is_empty() {
+            outcome.passing.clear();
+        }
+        Ok(outcome)
+    }
+
+    fn strategy(
+        &mut self,
+        view: &PointView<'_>,
+        task: Task<'_>,
+        spec: StrategySpec,
+        known: &mut FxHashMap<StateKey, Option<Fate>>,
+        outcome: &mut PointOutcome,
+    ) -> Result<StrategyOutcome, RecoveryError> {
+        let mut strategy = spec.start(view, task.point.index);
+        let mut done = StrategyOutcome { strategy: spec, reach: Reach::Stopped, decided: 0, failing: 0 };
+        loop {
+            if (self.is_stopped)() {
+                return Ok(done);
+            }
+            let Some(state) = strategy.next(view) else { break };
+            let key = view.key(&state);
+            match known.get(&key) {
+                Some(Some(fate)) => strategy.learned(view, &state, fate.dirty_reads.as_deref()),
+                Some(None) if !spec.learns() => {}
+                earlier => {
+                    let is_new = earlier.is_none();
+                    let fate = self.decide(view, &state, outcome)?;
+                    strategy.learned(view, &state, fate.dirty_reads.as_deref());
+                    if is_new {
+                        done.decided += 1;
+                        keep(spec, state, &fate.verdict, task.keep_failing, &mut done, outcome);
+                    }
+                    known.insert(key, Some(fate));
+                }
+            }
+        }
+        done.reach = strategy.reach();
+        Ok(done)
+    }
+
+    fn decide(
+        &mut self,
+        view: &PointView<'_>,
+        state: &CrashState,
+        outcome: &mut PointOutcome,
+    ) -> Result<Fate, RecoveryError> {
+        let seen = self.knowledge.seen();
+        if let Some(seen) = seen {
+            let seen = seen.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(decided) = seen.lookup(self.cache, view, state) {
+                outcome.saved += 1;
+                (self.on_decided)(false, !decided.verdict.pass);
+                return Ok(Fate { verdict: decided.verdict, dirty_reads: Some(decided.dirty_reads.into()) });
+            }
+        }
+        let image = view.image(state).map_err(RecoveryError::new)?;
+        let observation = self.recovery.run(&image)?;
+        outcome.runs += 1;
+        (self.on_decided)(true, !observation.verdict.pass);
+        let Some(reads) = observation.reads else {
+            return Ok(Fate { verdict: observation.verdict, dirty_reads: None });
+        };
+        if let Some(seen) = seen {
+            let mut seen = seen.write().unwrap_or_else(PoisonError::into_inner);
+            if let Err(contradiction) = seen.insert(self.cache, view, state, &reads, &observation.verdict) {
+                self.knowledge.contradict(&contradiction.to_string());
+            }
+        }
+        let dirty = reads.into_iter().filter_map(|read| match read {
+            Read::Line(line) => view.index_of(line).map(|_| line),
+            Read::Length(_) => None,
+        });
+        Ok(Fate { verdict: observation.verdict, dirty_reads: Some(dirty.collect()) })
+    }
+}
+
+fn keep(
+    strategy: StrategySpec,
+    state: CrashState,
+    verdict: &Verdict,
+    most: usize,
+    done: &mut StrategyOutcome,
+    outcome: &mut PointOutcome,
+) {
+    if verdict.pass {
+        if outcome.passing.len() < KEEP_PASSING {
+            outcome.passing.push(state);
+        }
+    } else {
+        done.failing += 1;
+        if done.failing <= most as u64 {
+            outcome.failing.push(FailingState { strategy, state, verdict: verdict.clone() });
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Crash states: where power may fail, what it could leave, which of that is worth a recovery.
+//!
+//! ```text
+//!   trace ─► Survey      all crash points, by failure point            (survey, points, rounds)
+//!     │        │
+//!     ▼        ▼
+//!    Walk ─► PointView   dirty lines and guaranteed image at a point   (walk, view, image, changes)
+//!              │
+//!              ▼ Strategy      names crash states                      (strategy/)
+//!              ▼ Seen          decided by what recovery read before?   (seen/)
+//!              ▼ Recovery      else run it: a trait, given from outside (recovery)
+//!           Search ─► Found    outcomes per point, coverage            (search, worker, judge, outcome, journal)
+//! ```
+//!
+//! Knows nothing of processes or of why a recovery fails.
+
+pub mod changes;
+pub mod image;
+pub mod journal;
+mod judge;
+mod names;
+pub mod outcome;
+pub mod points;
+pub mod recovery;
+pub mod rounds;
+pub mod search;
+pub mod seen;
+mod stages;
+pub mod strategy;
+pub mod survey;
+pub mod view;
+pub mod walk;
+mod worker;

@@ -1,0 +1,148 @@
+//! What a search has found out, as plain data.
+
+use num_bigint::BigUint;
+use persistency::states::CrashState;
+use serde::{Deserialize, Serialize};
+
+use crate::points::Point;
+use crate::recovery::Verdict;
+use crate::strategy::{Reach, StrategySpec};
+
+/// A state that recovery failed on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailingState {
+    pub strategy: StrategySpec,
+    pub state: CrashState,
+    pub verdict: Verdict,
+}
+
+/// What one strategy did at a point.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrategyOutcome {
+    pub strategy: StrategySpec,
+    pub reach: Reach,
+    /// States that were decided, those left out that the point knew already.
+    pub decided: u64,
+    /// Those of them that failed; at most a few are kept as [`FailingState`]s.
+    pub failing: u64,
+}
+
+/// A crash point and what became of its states.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PointOutcome {
+    pub point: Point,
+    /// False if the search was stopped before all strategies were through.
+    pub finished: bool,
+    pub dirty_lines: u64,
+    /// With every store whole.
+    #[serde(with = "crate::names::decimal")]
+    pub states_possible: BigUint,
+    pub strategies: Vec<StrategyOutcome>,
+    pub failing: Vec<FailingState>,
+    /// Some states that recovery got right, where others failed: to compare with.
+    pub passing: Vec<CrashState>,
+    /// How many recoveries were run, and how many runs earlier ones made unnecessary.
+    pub runs: u64,
+    pub saved: u64,
+}
+
+impl PointOutcome {
+    pub fn decided(&self) -> u64 {
+        self.strategies.iter().map(|outcome| outcome.decided).sum()
+    }
+
+    /// The strategies that are through with this point; none if it was stopped.
+    pub(crate) fn covers(&self) -> impl Iterator<Item = (u64, StrategySpec)> {
+        let strategies = self.strategies.iter().filter(|_| self.finished);
+        strategies.map(|outcome| (self.point.index, outcome.strategy))
+    }
+
+    pub fn failing_states(&self) -> u64 {
+        self.strategies.iter().map(|outcome| outcome.failing).sum()
+    }
+
+    /// The same but for what depends on who came first: how many recoveries had to be run.
+    pub fn agrees(&self, other: &PointOutcome) -> bool {
+        let plain = |outcome: &PointOutcome| PointOutcome { runs: 0, saved: 0, ..outcome.clone() };
+        plain(self) == plain(other)
+    }
+
+    /// Takes in what other strategies did at this point.
+    fn join(&mut self, other: PointOutcome) {
+        let known = |strategy: &StrategySpec| self.strategies.iter().any(|own| own.strategy == *strategy);
+        if other.strategies.iter().any(|outcome| known(&outcome.strategy)) {
+            // Both are about the same: two journals overlap, or one of them was stopped.
+            if other.finished && !self.finished {
+                *self = other;
+            }
+            return;
+        }
+        self.finished &= other.finished;
+        self.strategies.extend(other.strategies);
+        self.failing.extend(other.failing);
+        self.passing.extend(other.passing);
+        self.runs += other.runs;
+        self.saved += other.saved;
+    }
+}
+
+/// One outcome per crash point, in order, from those of several stages, shards or runs.
+pub fn merge(outcomes: impl IntoIterator<Item = PointOutcome>) -> Vec<PointOutcome> {
+    let mut all: Vec<PointOutcome> = outcomes.into_iter().collect();
+    all.sort_by_key(|outcome| (outcome.point.index, outcome.strategies.first().map(|first| first.strategy)));
+    let mut merged: Vec<PointOutcome> = Vec::new();
+    for outcome in all {
+        match merged.last_mut().filter(|last| last.point.index == outcome.point.index) {
+            Some(last) => last.join(outcome),
+            None => merged.push(outcome),
+        }
+    }
+    merged
+}
+
+/// What was looked at and what was not.
+#[derive(Clone, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Coverage {
+    /// All crash points of the trace.
+    pub crash_points: u64,
+    /// Those that differ in call path, instruction or kind.
+    pub failure_points: u64,
+    /// Those in the creation of a pool, which are not judged unless that is asked for.
+    pub creation_points: u64,
+    /// Those that the search was to judge, and how many of them it has.
+    pub points_wanted: u64,
+    pub points_finished: u64,
+    /// Points at which a strategy met its limit.
+    pub points_capped: u64,
+    /// Points at which all states that recovery can tell apart were decided.
+    pub points_distinguished: u64,
+    /// States with every store whole, of all points that were begun.
+    #[serde(with = "crate::names::decimal")]
+    pub states_possible: BigUint,
+    pub states_decided: u64,
+    pub states_failing: u64,
+    pub recovery_runs: u64,
+    /// States decided without a run because an earlier run had read the same.
+    pub runs_saved: u64,
+    /// Every wanted point was judged by every strategy, and none met its limit.
+    pub complete: bool,
+}
+
+impl Coverage {
+    /// Adds up the outcomes of distinct points, to which so many strategies were to be applied.
+    pub(crate) fn add(&mut self, outcomes: &[PointOutcome], strategies: usize) {
+        for outcome in outcomes {
+            let reached = |reach: fn(Reach) -> bool| outcome.strategies.iter().any(|strategy| reach(strategy.reach));
+            let capped = reached(|reach| matches!(reach, Reach::Capped | Reach::CappedWithoutReads));
+            self.points_finished += u64::from(outcome.finished && outcome.strategies.len() == strategies);
+            self.points_capped += u64::from(capped);
+            self.points_distinguished += u64::from(reached(|reach| reach == Reach::Distinguishable));
+            self.states_possible += &outcome.states_possible;
+            self.states_decided += outcome.decided();
+            self.states_failing += outcome.failing_states();
+            self.recovery_runs += outcome.runs;
+            self.runs_saved += outcome.saved;
+        }
+        self.complete = self.points_finished == self.points_wanted && self.points_capped == 0;
+    }
+}

@@ -1,0 +1,195 @@
+//! The search: workers walk the trace, each on its own, and share out the crash points.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
+use trace::TraceReader;
+use trace::event::EventId;
+
+use crate::journal::{Journal, JournalError};
+use crate::judge::Knowledge;
+use crate::outcome::{Coverage, PointOutcome, merge};
+use crate::points::Point;
+use crate::recovery::{Recovery, RecoveryError};
+use crate::rounds::{Round, Selection, Shard};
+use crate::seen::{Seen, SeenLimits};
+use crate::stages::stages;
+use crate::strategy::StrategySpec;
+use crate::survey::Survey;
+use crate::walk::{Rules, Walk, WalkError};
+use crate::worker::{Shared, Totals, Worker};
+
+/// All that verdicts depend on. Searches with equal options over the same trace can be joined.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SearchOptions {
+    pub rules: Rules,
+    pub selection: Selection,
+    /// As [`StrategySpec::list`] returns them.
+    pub strategies: Vec<StrategySpec>,
+    /// Failing states to keep per point and strategy. All are counted.
+    pub keep_failing: usize,
+    /// What is run on the images and how it is judged, as the user could say it again. Only compared.
+    pub recovery: String,
+}
+
+impl Default for SearchOptions {
+    fn default() -> Self {
+        SearchOptions {
+            rules: Rules::default(),
+            selection: Selection::default(),
+            strategies: vec![StrategySpec::ProgramOrder, StrategySpec::GuaranteedOnly],
+            keep_failing: 4,
+            recovery: String::new(),
+        }
+    }
+}
+
+/// When to stop though there is more to do.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Budget<'a> {
+    /// Set from outside, by a signal's handler for example.
+    pub stop: Option<&'a AtomicBool>,
+    pub deadline: Option<Instant>,
+    /// So many recoveries.
+    pub runs: Option<u64>,
+    /// So many states decided, by a run or without.
+    pub states: Option<u64>,
+}
+
+/// How far a search is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// From 1.
+    pub stage: usize,
+    pub stages: usize,
+    /// The first, 0, has the first occurrence of each failure point.
+    pub round: Round,
+    /// Of this stage.
+    pub points_done: u64,
+    pub points: u64,
+    /// Of the whole search.
+    pub states_decided: u64,
+    pub states_failing: u64,
+    pub recovery_runs: u64,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SearchError {
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error("recovery cannot be run on a crash image at event {}: {source}", .at.0)]
+    Recovery { at: EventId, source: RecoveryError },
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+}
+
+/// What a search has found.
+#[derive(Clone, Debug, Default)]
+pub struct Found {
+    /// One per point that was begun, in the order of the trace, those of the journal included.
+    pub points: Vec<PointOutcome>,
+    pub coverage: Coverage,
+    /// For the user.
+    pub notes: Vec<String>,
+}
+
+/// A search that is about to start.
+#[derive(Clone, Copy)]
+pub struct Search<'a> {
+    pub reader: &'a TraceReader,
+    pub survey: &'a Survey,
+    pub options: &'a SearchOptions,
+    pub shard: Shard,
+    /// False runs every state.
+    pub equivalence: bool,
+    pub limits: SeenLimits,
+    pub budget: Budget<'a>,
+    /// Finished points go there; those that are there already are not judged again.
+    pub journal: Option<&'a Journal>,
+    /// Called after each point and each run, by any worker.
+    pub on_progress: &'a (dyn Fn(&Progress) + Sync),
+}
+
+impl std::fmt::Debug for Search<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Search").field("options", self.options).field("shard", &self.shard).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Search<'a> {
+    /// A search of the whole trace, with equivalence and without a limit.
+    pub fn new(reader: &'a TraceReader, survey: &'a Survey, options: &'a SearchOptions) -> Self {
+        Search {
+            reader,
+            survey,
+            options,
+            shard: Shard::WHOLE,
+            equivalence: true,
+            limits: SeenLimits::default(),
+            budget: Budget::default(),
+            journal: None,
+            on_progress: &|_| {},
+        }
+    }
+
+    /// Searches, with one worker per recovery.
+    pub fn run<R: Recovery + Send>(&self, recoveries: &mut [R]) -> Result<Found, SearchError> {
+        let stages = stages(self.survey, self.options, self.shard);
+        let knowledge = Knowledge::new(self.equivalence.then(|| Seen::new(self.limits)));
+        let mut outcomes = self.journal.map(Journal::outcomes).unwrap_or_default();
+        let known: FxHashSet<(u64, StrategySpec)> = outcomes.iter().flat_map(PointOutcome::covers).collect();
+        let mut workers = Vec::new();
+        for recovery in recoveries {
+            workers.push(Worker::new(Walk::new(self.reader, self.options.rules)?, recovery));
+        }
+        let totals = Totals::default();
+        for (number, stage) in stages.iter().enumerate() {
+            let is_known = |point: &&Point| stage.strategies.iter().all(|spec| known.contains(&(point.index, *spec)));
+            let points: Vec<Point> = stage.points.iter().filter(|point| !is_known(point)).copied().collect();
+            if points.is_empty() || self.is_stopped(&totals) {
+                continue;
+            }
+            let place = Progress { stage: number + 1, stages: stages.len(), round: stage.round, ..Progress::default() };
+            let shared = Shared::new(self, stage, &points, &knowledge, &totals, place);
+            let results: Vec<Result<(), SearchError>> = std::thread::scope(|scope| {
+                let shared = &shared;
+                let threads: Vec<_> =
+                    workers.iter_mut().map(|worker| scope.spawn(move || worker.work(shared))).collect();
+                let joined = threads.into_iter().map(|thread| match thread.join() {
+                    Ok(result) => result,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                });
+                joined.collect()
+            });
+            results.into_iter().collect::<Result<(), _>>()?;
+            outcomes.extend(shared.into_outcomes());
+        }
+        let points = merge(outcomes);
+        let coverage = coverage(self.survey, self.options, self.shard, &points);
+        Ok(Found { points, coverage, notes: knowledge.into_notes() })
+    }
+
+    pub(crate) fn is_stopped(&self, totals: &Totals) -> bool {
+        let Budget { stop, deadline, runs, states } = self.budget;
+        stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+            || runs.is_some_and(|most| totals.runs.load(Ordering::Relaxed) >= most)
+            || states.is_some_and(|most| totals.decided.load(Ordering::Relaxed) >= most)
+            || deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// What outcomes, as [`merge`] returns them, cover of a search.
+pub fn coverage(survey: &Survey, options: &SearchOptions, shard: Shard, outcomes: &[PointOutcome]) -> Coverage {
+    let rounds = options.selection.rounds(survey, shard);
+    let mut coverage = Coverage {
+        crash_points: survey.len(),
+        failure_points: survey.failure_points().len() as u64,
+        creation_points: survey.creation_points(),
+        points_wanted: rounds.iter().map(|(_, points)| points.len() as u64).sum(),
+        ..Coverage::default()
+    };
+    coverage.add(outcomes, options.strategies.len());
+    coverage
+}

@@ -1,0 +1,8 @@
+//! What recovery has shown so far: states that agree in all that it read need not be run.
+
+mod cache;
+mod intern;
+mod tree;
+
+pub use cache::SeenCache;
+pub use tree::{Contradiction, Decided, Inserted, Seen, SeenLimits};

@@ -1,0 +1,11 @@
+//! Strategies: which crash states of a point are tried, one file each.
+
+pub mod few_lines;
+pub mod guaranteed_only;
+pub mod program_order;
+pub mod random;
+pub mod spec;
+pub mod torn;
+pub mod visible;
+
+pub use spec::{Reach, Strategy, StrategySpec};

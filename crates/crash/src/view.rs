@@ -1,0 +1,170 @@
+//! A crash point with the bytes that its states have.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use num_bigint::BigUint;
+use persistency::line::LineId;
+use persistency::point::{Content, CrashPoint, LineView, PointError};
+use persistency::states::{Base, CrashState};
+use rustc_hash::{FxHashMap, FxHashSet};
+use xxhash_rust::xxh3::xxh3_128_with_seed;
+
+use crate::image::{CrashImage, GuaranteedImage, LineBytes};
+
+/// Stands for the bytes of a crash state at its point: states with equal bytes have equal ones. Two others are taken for
+/// one with a probability of 2⁻¹²⁸ per pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct StateKey(u128);
+
+/// What a power failure at one place of a trace could leave, byte for byte.
+#[derive(Debug)]
+pub struct PointView<'w> {
+    crash: CrashPoint<'w>,
+    guaranteed: &'w GuaranteedImage,
+    /// Of what [`StateKey`]s are made: per line and content. Filled as states are asked for.
+    parts: RefCell<FxHashMap<(usize, Content), u128>>,
+    everything: RefCell<Option<u128>>,
+    distinct: RefCell<FxHashMap<usize, Rc<[Content]>>>,
+}
+
+impl<'w> PointView<'w> {
+    pub(crate) fn new(crash: CrashPoint<'w>, guaranteed: &'w GuaranteedImage) -> Self {
+        let (parts, everything, distinct) = Default::default();
+        PointView { crash, guaranteed, parts, everything, distinct }
+    }
+
+    pub fn crash_point(&self) -> &CrashPoint<'w> {
+        &self.crash
+    }
+
+    pub fn guaranteed(&self) -> &'w GuaranteedImage {
+        self.guaranteed
+    }
+
+    /// The dirty lines, ascending.
+    pub fn lines(&self) -> &[LineView<'w>] {
+        self.crash.lines()
+    }
+
+    /// The place of a line in [`lines`](Self::lines); none if it is not dirty.
+    pub fn index_of(&self, id: LineId) -> Option<usize> {
+        self.lines().binary_search_by_key(&id, LineView::id).ok()
+    }
+
+    /// How many crash states there are, with every store whole.
+    pub fn state_count(&self) -> BigUint {
+        self.crash.state_count()
+    }
+
+    /// The bytes that a dirty line has with this content.
+    ///
+    /// # Panics
+    /// If the line cannot have this content.
+    pub fn bytes(&self, index: usize, content: Content) -> LineBytes {
+        let line = &self.lines()[index];
+        let mut bytes = self.guaranteed.line(line.id());
+        line.overlay(content, &mut bytes).expect("a content of this line");
+        self.guaranteed.cut(line.id(), &mut bytes);
+        bytes
+    }
+
+    /// What a state has of any line.
+    pub fn line_of(&self, state: &CrashState, id: LineId) -> LineBytes {
+        match self.index_of(id) {
+            Some(index) => self.bytes(index, state.content(&self.lines()[index])),
+            None => self.guaranteed.line(id),
+        }
+    }
+
+    /// The contents of a dirty line that differ in their bytes, everything first, then fewer and fewer stores.
+    pub fn distinct_contents(&self, index: usize) -> Rc<[Content]> {
+        if let Some(known) = self.distinct.borrow().get(&index) {
+            return Rc::clone(known);
+        }
+        let all = everything_of(&self.lines()[index]).kept;
+        let mut seen: FxHashSet<LineBytes> = FxHashSet::default();
+        let contents = (0..=all).rev().map(Content::whole);
+        let distinct: Rc<[Content]> = contents.filter(|&content| seen.insert(self.bytes(index, content))).collect();
+        self.distinct.borrow_mut().insert(index, Rc::clone(&distinct));
+        distinct
+    }
+
+    /// The image of a state.
+    ///
+    /// # Errors
+    /// If it is not a state of this point.
+    pub fn image(&self, state: &CrashState) -> Result<CrashImage<'w>, PointError> {
+        self.crash.check(state)?;
+        let mut lines = Vec::new();
+        let mut take = |index: usize, content: Content| {
+            let id = self.lines()[index].id();
+            let bytes = self.bytes(index, content);
+            if bytes != self.guaranteed.line(id) {
+                lines.push((id, bytes));
+            }
+        };
+        match state.base {
+            Base::Guaranteed => {
+                for &(id, content) in &state.lines {
+                    // A clean line may be named with the only content that it has.
+                    if let Some(index) = self.index_of(id) {
+                        take(index, content);
+                    }
+                }
+            }
+            Base::Everything => {
+                let mut named = state.lines.iter().peekable();
+                for (index, line) in self.lines().iter().enumerate() {
+                    while named.next_if(|(id, _)| *id < line.id()).is_some() {}
+                    let content = named.next_if(|(id, _)| *id == line.id()).map(|&(_, content)| content);
+                    take(index, content.unwrap_or_else(|| everything_of(line)));
+                }
+            }
+        }
+        Ok(CrashImage::new(self.guaranteed, lines))
+    }
+
+    /// Costs what the state's lines cost, not what the point's do (but for the first).
+    pub fn key(&self, state: &CrashState) -> StateKey {
+        let mut key = match state.base {
+            Base::Guaranteed => 0,
+            Base::Everything => self.everything_key(),
+        };
+        for &(id, content) in &state.lines {
+            let Some(index) = self.index_of(id) else { continue };
+            if state.base == Base::Everything {
+                key ^= self.part(index, everything_of(&self.lines()[index]));
+            }
+            key ^= self.part(index, content);
+        }
+        StateKey(key)
+    }
+
+    fn everything_key(&self) -> u128 {
+        if let Some(known) = *self.everything.borrow() {
+            return known;
+        }
+        let parts = self.lines().iter().enumerate().map(|(index, line)| self.part(index, everything_of(line)));
+        let key = parts.fold(0, |key, part| key ^ part);
+        *self.everything.borrow_mut() = Some(key);
+        key
+    }
+
+    /// Nothing for a line that is as guaranteed: states name different lines but may have the same bytes.
+    fn part(&self, index: usize, content: Content) -> u128 {
+        if let Some(&known) = self.parts.borrow().get(&(index, content)) {
+            return known;
+        }
+        let bytes = self.bytes(index, content);
+        let same = bytes == self.guaranteed.line(self.lines()[index].id());
+        let part = if same { 0 } else { xxh3_128_with_seed(&bytes, index as u64) };
+        self.parts.borrow_mut().insert((index, content), part);
+        part
+    }
+}
+
+/// All stores of a line.
+pub fn everything_of(line: &LineView<'_>) -> Content {
+    Content::whole(u32::try_from(line.pending()).unwrap_or(u32::MAX))
+}

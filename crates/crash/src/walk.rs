@@ -1,0 +1,107 @@
+//! A walk over a trace: at each place that it stops at, what is guaranteed and what is pending.
+
+use persistency::domain::Detail;
+use persistency::model::{Fences, ModelKind};
+use persistency::tracker::Tracker;
+use serde::{Deserialize, Serialize};
+use trace::event::EventId;
+use trace::{Events, ReadError, TraceReader};
+
+use crate::image::GuaranteedImage;
+use crate::view::PointView;
+
+/// By which rules stores become guaranteed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Rules {
+    #[serde(with = "crate::names::model")]
+    pub model: ModelKind,
+    #[serde(with = "crate::names::fences")]
+    pub fences: Fences,
+}
+
+impl Rules {
+    fn tracker(self) -> Tracker {
+        Tracker::new(self.model.build(self.fences), Detail::Bytes)
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Rules { model: ModelKind::X86Adr, fences: Fences::All }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum WalkError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("event {} writes beyond the end of any file; the trace cannot be replayed: record it again", .event.0)]
+    OutOfRange { event: EventId },
+    #[error("the walk is at event {} already and cannot go back to {}; start another", .at.0, .wanted.0)]
+    Behind { at: EventId, wanted: EventId },
+}
+
+/// Goes forward through a trace.
+#[derive(Debug)]
+pub struct Walk<'r> {
+    reader: &'r TraceReader,
+    rules: Rules,
+    events: Events<'r>,
+    tracker: Tracker,
+    guaranteed: GuaranteedImage,
+    at: EventId,
+}
+
+impl<'r> Walk<'r> {
+    pub fn new(reader: &'r TraceReader, rules: Rules) -> Result<Self, WalkError> {
+        Ok(Walk {
+            reader,
+            rules,
+            events: reader.events(),
+            tracker: rules.tracker(),
+            guaranteed: GuaranteedImage::initial(reader)?,
+            at: EventId(0),
+        })
+    }
+
+    /// Back to the beginning. Whoever follows the guaranteed image by a cursor need not start anew.
+    pub fn rewind(&mut self) -> Result<(), WalkError> {
+        self.events = self.reader.events();
+        self.tracker = self.rules.tracker();
+        self.guaranteed.rewind(self.reader)?;
+        self.at = EventId(0);
+        Ok(())
+    }
+
+    /// The first event that has not happened yet.
+    pub fn at(&self) -> EventId {
+        self.at
+    }
+
+    pub fn tracker(&self) -> &Tracker {
+        &self.tracker
+    }
+
+    pub fn guaranteed(&self) -> &GuaranteedImage {
+        &self.guaranteed
+    }
+
+    /// Lets all events before `at` happen; those past the end of the trace do not exist.
+    pub fn advance_to(&mut self, at: EventId) -> Result<(), WalkError> {
+        if at < self.at {
+            return Err(WalkError::Behind { at: self.at, wanted: at });
+        }
+        while self.at < at {
+            let Some(event) = self.events.next()? else { break };
+            let step = self.tracker.apply(self.at, &event);
+            self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
+            self.at.0 += 1;
+        }
+        Ok(())
+    }
+
+    /// What a power failure here could leave.
+    pub fn view(&self) -> PointView<'_> {
+        PointView::new(self.tracker.crash_point(), &self.guaranteed)
+    }
+}

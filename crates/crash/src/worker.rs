@@ -1,0 +1,137 @@
+//! One thread of a search, and what it shares with the others.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use crate::judge::{Judge, Knowledge, Task};
+use crate::outcome::PointOutcome;
+use crate::points::Point;
+use crate::recovery::Recovery;
+use crate::search::{Progress, Search, SearchError};
+use crate::seen::SeenCache;
+use crate::stages::Stage;
+use crate::walk::Walk;
+
+/// Counts of the whole search.
+#[derive(Debug, Default)]
+pub(crate) struct Totals {
+    pub decided: AtomicU64,
+    pub failing: AtomicU64,
+    pub runs: AtomicU64,
+}
+
+/// What the workers of a stage share.
+pub(crate) struct Shared<'s> {
+    search: &'s Search<'s>,
+    stage: &'s Stage,
+    points: &'s [Point],
+    /// The next point that nobody has taken. Points are taken in order, so that no walk has to go back.
+    next: AtomicUsize,
+    done: AtomicU64,
+    /// A worker has met an error: the others need not go on.
+    failed: AtomicBool,
+    knowledge: &'s Knowledge,
+    outcomes: Mutex<Vec<PointOutcome>>,
+    totals: &'s Totals,
+    place: Progress,
+}
+
+impl<'s> Shared<'s> {
+    pub fn new(
+        search: &'s Search<'s>,
+        stage: &'s Stage,
+        points: &'s [Point],
+        knowledge: &'s Knowledge,
+        totals: &'s Totals,
+        place: Progress,
+    ) -> Self {
+        let (next, done, failed, outcomes) = Default::default();
+        Shared { search, stage, points, next, done, failed, knowledge, outcomes, totals, place }
+    }
+
+    pub fn into_outcomes(self) -> Vec<PointOutcome> {
+        self.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.failed.load(Ordering::Relaxed) || self.search.is_stopped(self.totals)
+    }
+
+    fn show_progress(&self) {
+        (self.search.on_progress)(&Progress {
+            points_done: self.done.load(Ordering::Relaxed),
+            points: self.points.len() as u64,
+            states_decided: self.totals.decided.load(Ordering::Relaxed),
+            states_failing: self.totals.failing.load(Ordering::Relaxed),
+            recovery_runs: self.totals.runs.load(Ordering::Relaxed),
+            ..self.place
+        });
+    }
+
+    fn finish(&self, outcome: PointOutcome) -> Result<(), SearchError> {
+        if let Some(journal) = self.search.journal.filter(|_| outcome.finished) {
+            journal.add(&outcome)?;
+        }
+        self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
+        self.done.fetch_add(1, Ordering::Relaxed);
+        self.show_progress();
+        Ok(())
+    }
+}
+
+/// A walk over the trace with a recovery of its own.
+pub(crate) struct Worker<'r, R> {
+    walk: Walk<'r>,
+    cache: SeenCache,
+    recovery: &'r mut R,
+}
+
+impl<'r, R: Recovery> Worker<'r, R> {
+    pub fn new(walk: Walk<'r>, recovery: &'r mut R) -> Self {
+        Worker { walk, cache: SeenCache::default(), recovery }
+    }
+
+    /// Judges points of the stage until there are no more.
+    pub fn work(&mut self, shared: &Shared<'_>) -> Result<(), SearchError> {
+        self.go(shared).inspect_err(|_| shared.failed.store(true, Ordering::Relaxed))
+    }
+
+    fn go(&mut self, shared: &Shared<'_>) -> Result<(), SearchError> {
+        while !shared.is_stopped() {
+            let Some(point) = shared.points.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { break };
+            if point.at < self.walk.at() {
+                // The stage before has left the walk behind this point.
+                self.walk.rewind()?;
+            }
+            self.walk.advance_to(point.at)?;
+            let outcome = self.judge(shared, point)?;
+            shared.finish(outcome)?;
+        }
+        Ok(())
+    }
+
+    fn judge(&mut self, shared: &Shared<'_>, point: &Point) -> Result<PointOutcome, SearchError> {
+        let mut judge = Judge {
+            knowledge: shared.knowledge,
+            cache: &mut self.cache,
+            recovery: self.recovery,
+            is_stopped: &|| shared.is_stopped(),
+            on_decided: &|ran, failing| {
+                shared.totals.decided.fetch_add(1, Ordering::Relaxed);
+                shared.totals.failing.fetch_add(failing.into(), Ordering::Relaxed);
+                if ran {
+                    shared.totals.runs.fetch_add(1, Ordering::Relaxed);
+                    shared.show_progress();
+                }
+            },
+        };
+        let task = Task {
+            point,
+            strategies: &shared.stage.strategies,
+            earlier: &shared.stage.earlier,
+            keep_failing: shared.search.options.keep_failing,
+        };
+        let judged = judge.judge(&self.walk.view(), task);
+        judged.map_err(|source| SearchError::Recovery { at: point.at, source })
+    }
+}
