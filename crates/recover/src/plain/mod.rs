@@ -1,1 +1,36 @@
 //! Plain mode: the uninstrumented binary runs on private pool content that lies at the pool's usual path.
+//!
+//! ```text
+//!   Plain ─► Session: pools are put in place by one of   overlay   the pool's directory, privately
+//!                │                                        bind      only the pool's file, privately
+//!                │                                        swap      the pool's file, for everybody, and put back
+//!                ▼ run(command)
+//!   launch ─► keeper (first of its PID namespace) ─► recovery and whatever it starts
+//!     └─ watch: wall time, CPU, memory, processes, output ─► the whole tree ends ─► RunReport
+//! ```
+//!
+//! What it can miss: a descendant that died by a signal and was waited for by its own parent shows only as that parent
+//! shows it (a shell's 139); files that recovery writes outside the pools' directories are written for good.
+
+mod bind;
+mod error;
+mod isolation;
+mod keeper;
+mod launch;
+mod mounts;
+mod nets;
+mod outcome;
+mod overlay;
+mod placement;
+mod scratch;
+mod session;
+mod streams;
+mod swap;
+mod tree;
+mod watch;
+
+pub use error::PlainError;
+pub use isolation::{Isolation, Method, Namespaces};
+pub use placement::PoolFile;
+pub use session::{Plain, Session};
+pub use swap::repair;

@@ -1,0 +1,104 @@
+//! What the processes of a run use, read from `/proc`.
+//!
+//! A look takes a moment in which processes come and go: it may miss some, and counts none twice.
+
+use std::fs;
+use std::time::Duration;
+
+/// What a keeper's descendants use at the moment of a look.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Usage {
+    pub processes: u32,
+    /// Of all, ended ones included; in steps of a clock tick.
+    pub cpu: Duration,
+    /// Bytes of memory that no file is behind.
+    pub memory: u64,
+    /// One of them runs, would like to, or waits for a disk.
+    pub busy: bool,
+}
+
+impl Usage {
+    /// Looks at no more processes than make clear that there are more than `enough`: a fork bomb wins time otherwise.
+    pub fn look(keeper: i32, enough: u32) -> Usage {
+        let mut usage = Usage::default();
+        let mut ticks = 0;
+        let mut todo = vec![keeper];
+        while let Some(pid) = todo.pop() {
+            let Some(stat) = fs::read_to_string(format!("/proc/{pid}/stat")).ok().and_then(|text| Stat::parse(&text))
+            else {
+                continue;
+            };
+            ticks += stat.ticks;
+            if pid != keeper && !stat.dead {
+                usage.processes += 1;
+                usage.memory += anonymous(pid);
+                usage.busy |= stat.busy;
+                if usage.processes > enough {
+                    break;
+                }
+            }
+            children(pid, &mut todo);
+        }
+        usage.cpu = Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / ticks_per_second()));
+        usage
+    }
+}
+
+/// What `/proc/PID/stat` says (proc_pid_stat(5)).
+#[derive(Debug, PartialEq, Eq)]
+struct Stat {
+    dead: bool,
+    busy: bool,
+    /// Of the process and the children that it waited for.
+    ticks: u64,
+}
+
+impl Stat {
+    fn parse(text: &str) -> Option<Stat> {
+        // The second field is the program's name in brackets, which may hold anything.
+        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
+        let state = fields.next()?;
+        // Field 3 was the state; 14 to 17 are utime, stime, cutime, cstime.
+        let ticks = fields.skip(10).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
+        Some(Stat { dead: matches!(state, "Z" | "X"), busy: matches!(state, "R" | "D"), ticks })
+    }
+}
+
+/// Resident pages less those of files and shared memory (proc_pid_statm(5)).
+fn anonymous(pid: i32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+    let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0_u64));
+    let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
+    resident.saturating_sub(shared) * page_size()
+}
+
+fn children(pid: i32, into: &mut Vec<i32>) {
+    // Each thread has the children that it forked.
+    for thread in fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let text = fs::read_to_string(thread.path().join("children")).unwrap_or_default();
+        into.extend(text.split_ascii_whitespace().filter_map(|pid| pid.parse::<i32>().ok()));
+    }
+}
+
+fn ticks_per_second() -> u64 {
+    // SAFETY: plain query.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_CLK_TCK) }).unwrap_or(100).max(1)
+}
+
+fn page_size() -> u64 {
+    // SAFETY: plain query.
+    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_name_cannot_confuse_the_fields() {
+        let text = "7 (a) D 1 (b) R 1 7 7 0 -1 4194304 99 98 97 96 10 20 300 4000 20 0 1 0 5 6 7";
+        assert_eq!(Stat::parse(text), Some(Stat { dead: false, busy: true, ticks: 4330 }));
+        let dead = Stat::parse("7 (x) Z 1 7 7 0 -1 4194304 0 0 0 0 1 0 0 0 20 0").unwrap();
+        assert!(dead.dead && dead.ticks == 1);
+    }
+}
