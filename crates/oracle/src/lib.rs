@@ -1,1 +1,17 @@
 //! Oracles: was what recovery did right?
+//!
+//! ```text
+//!   recovery command ──► (recover) ──► RunReport ──► Oracle::judge ──► Verdict with a Symptom
+//!   checker command  ──► (recover) ──► RunReport ──┘
+//! ```
+//!
+//! A symptom has a *key*, which is the same for the same failure, and a sentence for people.
+
+pub mod command_line;
+pub mod default_recovery;
+mod normal;
+pub mod oracle;
+pub mod pattern;
+mod symptom;
+
+pub use symptom::confirms;

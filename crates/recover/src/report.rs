@@ -2,18 +2,10 @@
 
 use std::time::Duration;
 
+pub use crash::recovery::Read;
 use persistency::line::LineId;
-use trace::event::PoolId;
 
 use crate::limits::Limit;
-
-/// What recovery looked at before it overwrote it, in order of first read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Read {
-    Line(LineId),
-    /// The length of the pool's file.
-    Length(PoolId),
-}
 
 /// One call on the way to a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -49,7 +41,7 @@ pub struct RunReport {
     /// Of all processes of the run.
     pub cpu: Duration,
     pub wall: Duration,
-    /// None in plain mode.
+    /// In order of first read; none if they are not all known, as in plain mode.
     pub reads: Option<Vec<Read>>,
     /// Lines that recovery wrote; empty in plain mode.
     pub dirtied: Vec<LineId>,
