@@ -175,6 +175,11 @@ impl<'g> CrashImage<'g> {
         CrashImage { guaranteed, lines }
     }
 
+    /// An image that need not be possible: to ask what recovery would make of it. `lines` are ascending.
+    pub fn imagined(guaranteed: &'g GuaranteedImage, lines: Vec<(LineId, LineBytes)>) -> Self {
+        CrashImage { guaranteed, lines }
+    }
+
     /// What all lines but [`lines`](Self::lines) have; also where the lengths of the pools are.
     pub fn guaranteed(&self) -> &'g GuaranteedImage {
         self.guaranteed

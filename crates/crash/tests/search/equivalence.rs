@@ -1,0 +1,152 @@
+//! What is concluded from reads is what runs would have shown, and *visible* leaves nothing out.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+
+use crash::points::Density;
+use crash::rounds::Selection;
+use crash::search::{Found, Search, SearchOptions};
+use crash::strategy::{Reach, StrategySpec};
+use crash::survey::Survey;
+use crash::walk::{Rules, Walk};
+use persistency::states::Base;
+
+use crate::recoveries::{Fake, Sight};
+use crate::traces::{Recorded, random, traces};
+
+pub fn options(strategies: &str) -> SearchOptions {
+    let selection = Selection { every: true, density: Density::Stores, ..Selection::default() };
+    SearchOptions { selection, strategies: StrategySpec::list(strategies).unwrap(), ..SearchOptions::default() }
+}
+
+pub fn survey(recorded: &Recorded, options: &SearchOptions) -> Survey {
+    Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap()
+}
+
+pub fn search(recorded: &Recorded, options: &SearchOptions, equivalence: bool, workers: &mut [Fake]) -> Found {
+    let survey = survey(recorded, options);
+    Search { equivalence, ..Search::new(&recorded.reader, &survey, options) }.run(workers).unwrap()
+}
+
+#[test]
+fn concluded_verdicts_are_those_of_runs() {
+    let (mut runs, mut saved, mut failing) = (0, 0, 0);
+    for seed in traces(400) {
+        let recorded = random(1000 + seed, 40);
+        let options = options("program-order,guaranteed-only,few-lines:2:60,torn:20,random:3:10,visible:50");
+        let fake = Fake::random(seed);
+        let all = search(&recorded, &options, false, &mut [fake.clone()]);
+        let some = search(&recorded, &options, true, &mut [fake]);
+        assert_eq!(some.notes, [] as [&str; 0]);
+        assert_eq!(all.points.len(), some.points.len());
+        for (one, other) in all.points.iter().zip(&some.points) {
+            assert!(one.agrees(other), "trace {seed}:\n{one:#?}\n{other:#?}");
+            assert_eq!(one.saved, 0);
+            assert!(one.finished && one.decided() <= one.runs);
+        }
+        assert!(some.coverage.recovery_runs <= all.coverage.recovery_runs);
+        runs += some.coverage.recovery_runs;
+        saved += some.coverage.runs_saved;
+        failing += some.coverage.states_failing;
+    }
+    assert!(saved > 5 * runs && failing > 500, "{runs} runs, {saved} saved, {failing} failing: too tame");
+}
+
+/// What recovery would see in each of the states of a point, tried one by one.
+fn all_sights(recorded: &Recorded, at: trace::EventId, fake: &Fake) -> (BTreeSet<Sight>, u64) {
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+    walk.advance_to(at).unwrap();
+    let view = walk.view();
+    let states = view.crash_point().states(Base::Guaranteed);
+    let looks: Vec<_> = states.map(|state| fake.look(&view.image(&state).unwrap())).collect();
+    let mut seen = BTreeSet::new();
+    let failing = looks.iter().filter(|(verdict, sight)| seen.insert(sight.clone()) && !verdict.pass).count();
+    (seen, failing as u64)
+}
+
+#[test]
+fn visible_tries_each_distinguishable_state_once() {
+    let mut most = 0;
+    for seed in traces(400) {
+        let recorded = random(2000 + seed, 25);
+        let options = options("visible");
+        let survey = survey(&recorded, &options);
+        let sights: Arc<Mutex<BTreeSet<Sight>>> = Arc::default();
+        let mut fake = Fake::random(seed);
+        for (point, _) in survey.points() {
+            let mut one = options.clone();
+            (one.selection.from, one.selection.to) = (Some(point.at), Some(point.at));
+            sights.lock().unwrap().clear();
+            fake.sights = Some(Arc::clone(&sights));
+            let search = Search { equivalence: false, ..Search::new(&recorded.reader, &survey, &one) };
+            let found = search.run(&mut [fake.clone()]).unwrap();
+            let outcome = found.points.iter().find(|outcome| outcome.point == point).unwrap();
+            if outcome.states_possible > 400u32.into() {
+                continue;
+            }
+            let (expected, failing) = all_sights(&recorded, point.at, &fake);
+            let here = found.points.len() as u64;
+            assert_eq!(*sights.lock().unwrap(), expected, "trace {seed}, {point:?}");
+            assert_eq!(outcome.strategies[0].reach, Reach::Distinguishable);
+            assert_eq!(outcome.decided(), expected.len() as u64, "trace {seed}, {point:?}, {here} points");
+            assert_eq!(outcome.failing_states(), failing);
+            most = most.max(expected.len());
+        }
+    }
+    assert!(most > 20, "at most {most} states to tell apart: too tame");
+}
+
+#[test]
+fn a_limit_is_kept_and_said() {
+    let recorded = random(77, 60);
+    let found = search(&recorded, &options("visible:3"), false, &mut [Fake::random(8)]);
+    let capped: Vec<_> = found.points.iter().filter(|outcome| outcome.strategies[0].reach == Reach::Capped).collect();
+    assert!(!capped.is_empty() && capped.iter().all(|outcome| outcome.runs == 3));
+    assert_eq!(found.coverage.points_capped, capped.len() as u64);
+    assert!(!found.coverage.complete);
+    let whole = search(&recorded, &options("visible"), true, &mut [Fake::random(8)]);
+    assert!(whole.coverage.complete && whole.coverage.points_distinguished == whole.coverage.points_wanted);
+}
+
+#[test]
+fn without_reads_all_states_are_tried() {
+    let recorded = random(78, 20);
+    let mut silent = [Fake::random(8).silent()];
+    let found = search(&recorded, &options("visible"), true, &mut silent);
+    assert_eq!(found.coverage.runs_saved, 0);
+    for outcome in &found.points {
+        assert_eq!(outcome.strategies[0].reach, Reach::Distinguishable);
+        // States with equal bytes are one.
+        assert!(num_bigint::BigUint::from(outcome.decided()) <= outcome.states_possible);
+    }
+    let capped = search(&recorded, &options("visible:3"), true, &mut silent);
+    let reaches: Vec<_> = capped.points.iter().map(|outcome| outcome.strategies[0].reach).collect();
+    assert!(reaches.contains(&Reach::CappedWithoutReads) && !reaches.contains(&Reach::Capped));
+}
+
+#[test]
+fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
+    let recorded = random(79, 60);
+    let options = options("few-lines:2:50");
+    let turns = AtomicU64::new(0);
+    let moody = Fake::new(move |image| {
+        image.line(0, 0);
+        image.line(0, 1 + turns.fetch_add(1, Ordering::Relaxed) % 2);
+        crash::recovery::Verdict::pass()
+    });
+    let found = search(&recorded, &options, true, &mut [moody]);
+    assert_eq!(found.notes.len(), 1);
+    assert!(found.notes[0].starts_with("recovery is not deterministic: after the same 3 looks"), "{:?}", found.notes);
+    // The first runs agree by chance, or read what no later state has; from the contradiction on all are run.
+    assert!(found.coverage.recovery_runs > 200, "{:?}", found.coverage);
+
+    let turns = AtomicU64::new(0);
+    let fickle = Fake::new(move |image| {
+        image.line(0, 63);
+        let first = turns.fetch_add(1, Ordering::Relaxed) == 0;
+        if first { crash::recovery::Verdict::pass() } else { crash::recovery::Verdict::fail("exit 1", "") }
+    });
+    let found = search(&recorded, &options, false, &mut [fickle]);
+    assert_eq!(found.notes, [] as [&str; 0], "nothing is concluded, so nothing is compared");
+}

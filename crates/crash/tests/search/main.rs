@@ -1,0 +1,9 @@
+//! The search on random traces with random recoveries, against slow and obviously right versions of itself.
+
+mod equivalence;
+mod images;
+mod joining;
+mod journals;
+mod points;
+mod recoveries;
+mod traces;
