@@ -15,6 +15,8 @@ pub enum Class {
     Ordering,
     /// A change that may be half done.
     Atomicity,
+    /// Recovery itself crashes or hangs.
+    Recovery,
     /// Waste.
     Performance,
     /// Whatever a custom rule looks for.
@@ -27,6 +29,7 @@ impl Class {
             Class::Durability => "durability",
             Class::Ordering => "ordering",
             Class::Atomicity => "atomicity",
+            Class::Recovery => "recovery",
             Class::Performance => "performance",
             Class::Custom => "custom",
         }
@@ -44,6 +47,14 @@ pub enum Role {
     Library,
     /// A place of an event without a more special role.
     Event,
+    /// A store that was not in PM when power failed.
+    Missing,
+    /// A store that was in PM.
+    Present,
+    /// A store that had not been executed yet.
+    Next,
+    /// A frame of the recovery.
+    Recovery,
 }
 
 impl Role {
@@ -55,6 +66,10 @@ impl Role {
             Role::Call => "call",
             Role::Library => "library",
             Role::Event => "event",
+            Role::Missing => "missing store",
+            Role::Present => "present store",
+            Role::Next => "next store",
+            Role::Recovery => "recovery",
         }
     }
 }
@@ -138,6 +153,10 @@ pub struct Finding {
     pub paths: Vec<CallPath>,
     /// Where in the trace it happened first.
     pub first: EventId,
+    /// What happened and what would help, in sentences.
+    pub notes: Vec<String>,
+    /// The command that shows it again.
+    pub replay: Option<String>,
 }
 
 impl Finding {

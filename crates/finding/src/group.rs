@@ -94,6 +94,8 @@ fn add(
             count: 0,
             paths: Vec::new(),
             first: sighting.first,
+            notes: Vec::new(),
+            replay: None,
         }
     });
     finding.count += sighting.count;

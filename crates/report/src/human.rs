@@ -46,12 +46,16 @@ impl Human {
             let name = library.function.as_deref().unwrap_or("?");
             group = group.element(Level::NOTE.message(format!("through `{name}` of {}", library.module)));
         }
+        for text in &finding.notes {
+            group = group.element(Level::NOTE.message(text.clone()));
+        }
         for text in paths(&finding.paths) {
             group = group.element(Level::NOTE.message(text));
         }
         let times = if finding.count == 1 { "once".to_owned() } else { format!("{} times", finding.count) };
+        let again = finding.replay.as_ref().map_or_else(String::new, |replay| format!("`{replay}` shows it again; "));
         let footer = format!(
-            "{times}, first at event {}; finding {}; `fencepost explain {}` says more",
+            "{times}, first at event {}; finding {}; {again}`fencepost explain {}` says more",
             finding.first.0, finding.id, finding.rule
         );
         self.renderer.render(&[group.element(Level::HELP.with_name("help").message(footer))])
@@ -70,7 +74,7 @@ impl Human {
                 let (kind, label) = if guilty {
                     (AnnotationKind::Primary, format!("{} in `{function}`", location.role.name()))
                 } else {
-                    (AnnotationKind::Context, format!("the other side: {} in `{function}`", location.role.name()))
+                    (AnnotationKind::Context, format!("{} in `{function}`", other_side(location.role)))
                 };
                 Snippet::source(text)
                     .line_start(line as usize)
@@ -97,6 +101,17 @@ impl Human {
             count => format!(" ({count} suppressed)"),
         };
         format!("{found}{suppressed} in {} events", summary.events)
+    }
+}
+
+/// What is said of a place that is not the guilty one.
+fn other_side(role: Role) -> String {
+    match role {
+        Role::Missing => "this was not in PM".to_owned(),
+        Role::Present => "while this was".to_owned(),
+        Role::Next => "this had not been executed yet".to_owned(),
+        Role::Recovery => "recovery was here".to_owned(),
+        role => format!("the other side: {}", role.name()),
     }
 }
 

@@ -24,6 +24,10 @@ struct JsonFinding<'a> {
     title: &'a str,
     locations: Vec<JsonLocation<'a>>,
     count: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replay: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -57,6 +61,8 @@ pub fn finding(finding: &Finding) -> String {
         title: &finding.title,
         locations: finding.locations.iter().map(location).collect(),
         count: finding.count,
+        notes: finding.notes.iter().map(String::as_str).collect(),
+        replay: finding.replay.as_deref(),
     })
 }
 

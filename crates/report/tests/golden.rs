@@ -40,6 +40,8 @@ fn finding(rule: &str, severity: Severity, title: &str, locations: Vec<Location>
         count: paths.iter().map(|path| path.count).sum(),
         paths,
         first: EventId(42),
+        notes: Vec::new(),
+        replay: None,
     }
 }
 

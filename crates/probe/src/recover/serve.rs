@@ -191,6 +191,9 @@ fn supervise(child: u64) {
         }
         if now_ms() - started >= limit {
             notes::raise(flag::HUNG);
+            if first.is_none() {
+                ask_where(child);
+            }
             kill_all();
             break;
         }
@@ -202,6 +205,14 @@ fn supervise(child: u64) {
         sleep_until_child(SLICE_MS);
     }
     recovery.status.store(first.unwrap_or(SIGKILL as i32), Ordering::Release);
+}
+
+/// A run that is about to be killed: this signal makes its engine tell the call path first, unless the program handles it.
+fn ask_where(child: u64) {
+    const SIGSEGV: u64 = 11;
+    const PATIENCE_MS: u64 = 100;
+    sys!(nr::KILL, child, SIGSEGV);
+    sleep_until_child(PATIENCE_MS);
 }
 
 /// SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.

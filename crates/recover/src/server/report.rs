@@ -71,7 +71,7 @@ pub(super) fn end(engine: &Engine, status: i32, limits: &Limits) -> End {
 }
 
 /// The call path that a dying process left: lines of `module+0xoffset`.
-fn path(engine: &Engine) -> Vec<Frame> {
+pub(super) fn path(engine: &Engine) -> Vec<Frame> {
     let recovery = engine.recovery();
     let len = (recovery.crash_len.load(Ordering::Acquire) as usize).min(CRASH_BYTES);
     let text = String::from_utf8_lossy(&recovery.crash[..len]).into_owned();

@@ -14,10 +14,10 @@ use record::target::{Target, TargetError};
 use trace::event::{ExitStatus, PoolId};
 
 use super::output::Stream;
-use super::report::{end, noted, report};
+use super::report::{end, noted, path, report};
 use crate::command::{Command, Input};
 use crate::limits::{Limits, OUTPUT_ENDS_RUN};
-use crate::report::{End, RunReport};
+use crate::report::{End, Frame, RunReport};
 use crate::slot::Slot;
 
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +57,8 @@ pub struct Server {
     engine: Option<Engine>,
     /// Processes that were started from scratch.
     pub starts: u64,
+    /// Where the last run was when a signal ended it, or when its time was over; innermost frame first.
+    pub broke_down_at: Vec<Frame>,
 }
 
 impl Server {
@@ -83,6 +85,7 @@ impl Server {
             real_world: false,
             engine: None,
             starts: 0,
+            broke_down_at: Vec::new(),
         })
     }
 
@@ -107,6 +110,7 @@ impl Server {
         if let Some(text) = refusals.into_iter().next() {
             return Err(ServerError::Refused(text));
         }
+        self.broke_down_at = path(&engine);
         let noted = noted(&engine);
         let end = match stage {
             Stage::Done => {

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSection, ReadCache};
+use object::{Object, ObjectSection, ObjectSegment, ReadCache};
 
 use crate::tables::{CodeModule, ModuleKind};
 
@@ -39,6 +39,27 @@ struct Facts {
     has_dwarf: bool,
     debug_link: Option<(PathBuf, u32)>,
     alt_link: Option<(PathBuf, Vec<u8>)>,
+}
+
+/// A stretch of a file and the address that it is loaded to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub offset: u64,
+    pub len: u64,
+    pub addr: u64,
+}
+
+/// The loaded stretches of an ELF file; none if it cannot be read.
+pub(super) fn segments(path: &str) -> Vec<Segment> {
+    let Ok(file) = fs::File::open(path) else { return Vec::new() };
+    let bytes = ReadCache::new(file);
+    let Ok(file) = object::File::parse(&bytes) else { return Vec::new() };
+    file.segments()
+        .map(|segment| {
+            let (offset, len) = segment.file_range();
+            Segment { offset, len, addr: segment.address() }
+        })
+        .collect()
 }
 
 fn path_of(bytes: &[u8]) -> PathBuf {

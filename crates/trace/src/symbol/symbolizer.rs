@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::event::{CodeAddr, ModuleId};
 use crate::tables::{CodeModule, Tables};
 
-use super::debug_file::{self, SymbolProblem};
+use super::debug_file::{self, Segment, SymbolProblem};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLine {
@@ -37,6 +37,13 @@ pub struct Symbolizer<'t> {
     roots: Vec<PathBuf>,
     modules: FxHashMap<ModuleId, Module>,
     cache: FxHashMap<CodeAddr, Rc<[Frame]>>,
+    /// Modules that are no part of the trace, by path.
+    others: FxHashMap<String, Other>,
+}
+
+struct Other {
+    module: Module,
+    segments: Vec<Segment>,
 }
 
 enum Module {
@@ -57,7 +64,7 @@ impl<'t> Symbolizer<'t> {
 
     /// Looks for separate debug files in these folders instead of `/usr/lib/debug`.
     pub fn with_debug_folders(tables: &'t Tables, roots: Vec<PathBuf>) -> Symbolizer<'t> {
-        Symbolizer { tables, roots, modules: FxHashMap::default(), cache: FxHashMap::default() }
+        Symbolizer { tables, roots, modules: FxHashMap::default(), cache: FxHashMap::default(), others: FxHashMap::default() }
     }
 
     /// The functions at an instruction, innermost first. Empty if nothing is known.
@@ -76,6 +83,21 @@ impl<'t> Symbolizer<'t> {
     /// The functions at the call that returns to `return_to`: the call instruction is the one before.
     pub fn call_frames(&mut self, return_to: CodeAddr) -> Rc<[Frame]> {
         self.frames(CodeAddr { addr: return_to.addr.saturating_sub(1), ..return_to })
+    }
+
+    /// The functions at a place in an ELF file, which need not be a module of the trace; `returns`: the place is a return
+    /// address.
+    pub fn frames_in_file(&mut self, path: &str, offset: u64, returns: bool) -> Vec<Frame> {
+        let roots = &self.roots;
+        let other = self.others.entry(path.to_owned()).or_insert_with(|| {
+            let module = CodeModule { path: path.to_owned(), ..CodeModule::default() };
+            Other { module: load(&module, roots), segments: debug_file::segments(path) }
+        });
+        let Module::Known { dwarf, symbols } = &other.module else { return Vec::new() };
+        let inside = |segment: &&Segment| (segment.offset..segment.offset + segment.len).contains(&offset);
+        let Some(segment) = other.segments.iter().find(inside) else { return Vec::new() };
+        let addr = segment.addr + (offset - segment.offset) - u64::from(returns);
+        look_up(addr, dwarf.as_deref(), symbols.as_deref())
     }
 
     /// Why a module has no names, if it has none.

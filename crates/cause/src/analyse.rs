@@ -1,0 +1,223 @@
+//! From the outcomes of a search to root causes, each analysed once.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use crash::outcome::{FailingState, PointOutcome};
+use crash::points::Point;
+use crash::recovery::{Recovery, Verdict};
+use crash::walk::{Rules, Walk, WalkError};
+use finding::finding::Class;
+use finding::site::Site;
+use persistency::point::Content;
+use persistency::states::CrashState;
+use trace::event::EventId;
+use trace::{ReadError, TraceReader};
+
+use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
+use crate::minimise::{Minimal, minimise};
+use crate::repair::{self, Repair};
+use crate::story::{self, StoreFact};
+use crate::trial::{Assignment, Trial, TrialError};
+
+/// Why a program loses or mixes up data.
+#[derive(Clone, Debug)]
+pub struct RootCause {
+    pub class: Class,
+    pub missing: Vec<StoreFact>,
+    pub present: Vec<StoreFact>,
+    pub program_order_is_wrong: bool,
+    /// Recovery fails with every store in PM.
+    pub in_program_order: bool,
+    pub point: Point,
+    /// The smallest failing state.
+    pub state: CrashState,
+    pub verdict: Verdict,
+    pub repair: Option<Repair>,
+    /// Failing states that it explains, this one included.
+    pub explains: u64,
+    /// The pending lines of the point, for the report: how many states were possible there.
+    pub dirty_lines: usize,
+}
+
+/// What came of the analysis.
+#[derive(Debug, Default)]
+pub struct Analysis {
+    pub causes: Vec<RootCause>,
+    /// Failing states for whose analysis there was no time.
+    pub unexplained: u64,
+    /// Recoveries that were run.
+    pub runs: u64,
+}
+
+/// How much to spend.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowance {
+    pub runs_per_cause: u32,
+    pub causes: usize,
+    pub deadline: Option<Instant>,
+}
+
+impl Default for Allowance {
+    fn default() -> Self {
+        Allowance { runs_per_cause: 400, causes: 100, deadline: None }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum AnalyseError {
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Classify(#[from] ClassifyError),
+    #[error(transparent)]
+    Trial(#[from] TrialError),
+}
+
+/// Finds the causes of all failing states, in the order of the trace.
+pub fn analyse<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    outcomes: &[PointOutcome],
+    recovery: &mut R,
+    allowance: Allowance,
+) -> Result<Analysis, AnalyseError> {
+    let mut walk = Walk::new(reader, rules)?;
+    let mut known = Known::default();
+    let mut analysis = Analysis::default();
+    for outcome in outcomes.iter().filter(|outcome| !outcome.failing.is_empty()) {
+        walk.advance_to(outcome.point.at)?;
+        let view = walk.view();
+        let mut trial = Trial::new(&view, recovery, 0);
+        outcome.passing.iter().for_each(|state| trial.remember(state, Verdict::pass()));
+        outcome.failing.iter().for_each(|failing| trial.remember(&failing.state, failing.verdict.clone()));
+        for failing in &outcome.failing {
+            let late = allowance.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            trial.allowance = if late { 0 } else { allowance.runs_per_cause };
+            let before = trial.allowance;
+            match known.explains(reader, &mut trial, &outcome.point, failing) {
+                Ok(Some(cause)) => analysis.causes[cause].explains += 1,
+                Ok(None) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
+                Ok(None) => match one(reader, rules, &mut trial, &outcome.point, failing) {
+                    Ok(cause) => {
+                        known.add(&cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
+                        analysis.causes.push(cause);
+                    }
+                    Err(AnalyseError::Trial(TrialError::Exhausted)) => analysis.unexplained += 1,
+                    Err(error) => return Err(error),
+                },
+                Err(AnalyseError::Trial(TrialError::Exhausted)) => analysis.unexplained += 1,
+                Err(error) => return Err(error),
+            }
+            analysis.runs += u64::from(before - trial.allowance);
+        }
+    }
+    Ok(analysis)
+}
+
+fn one<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    trial: &mut Trial<'_, '_, R>,
+    point: &Point,
+    failing: &FailingState,
+) -> Result<RootCause, AnalyseError> {
+    let assignment = Assignment::of(trial.view, &failing.state);
+    let minimal: Minimal = minimise(trial, assignment)?;
+    let verdict = trial.verdict(&minimal.failing)?;
+    let Classified { class, missing, present, program_order_is_wrong } =
+        classify(reader, rules, trial, point, &minimal, &verdict)?;
+    let repair = match class {
+        Class::Durability | Class::Ordering if !program_order_is_wrong => {
+            repair::find(reader, rules, point.at, &missing, &present)?
+        }
+        _ => None,
+    };
+    Ok(RootCause {
+        class,
+        missing,
+        present,
+        program_order_is_wrong,
+        in_program_order: minimal.in_program_order,
+        point: *point,
+        state: minimal.failing.state(trial.view),
+        verdict,
+        repair,
+        explains: 1,
+        dirty_lines: trial.view.lines().len(),
+    })
+}
+
+/// What the causes so far explain.
+#[derive(Debug, Default)]
+struct Known {
+    /// Instructions whose store was missing, and the cause.
+    missing: BTreeMap<Site, usize>,
+    /// Failures in program order: by the symptom and the instructions around the crash.
+    between: BTreeMap<Around, usize>,
+}
+
+/// A symptom, and the instructions of the stores before and after a crash.
+type Around = (String, Option<Site>, Option<Site>);
+
+impl Known {
+    fn add(&mut self, cause: &RootCause, around: Around, number: usize) {
+        // What was not executed yet is no culprit.
+        let lost = !matches!(cause.class, Class::Atomicity | Class::Recovery) || cause.program_order_is_wrong;
+        for store in cause.missing.iter().filter(|_| lost) {
+            self.missing.entry(store.site).or_insert(number);
+        }
+        if cause.in_program_order {
+            self.between.entry(around).or_insert(number);
+        }
+    }
+
+    /// The cause that explains this state, if one does: with its missing stores put back, recovery passes.
+    fn explains<R: Recovery>(
+        &self,
+        reader: &TraceReader,
+        trial: &mut Trial<'_, '_, R>,
+        point: &Point,
+        failing: &FailingState,
+    ) -> Result<Option<usize>, AnalyseError> {
+        let everything = Assignment::everything(trial.view);
+        if !trial.passes(&everything)? {
+            return Ok(self.between.get(&around(reader, point, failing)?).copied());
+        }
+        let mut restored = Assignment::of(trial.view, &failing.state);
+        let mut by = None;
+        for (at, line) in trial.view.lines().iter().enumerate() {
+            let mut kept = restored.0[at].kept as usize;
+            let stores = line.stores();
+            // Up to the last store of a known culprit.
+            for (number, store) in stores.iter().enumerate().skip(kept) {
+                let Some(fact) = story::store(reader, store.event)? else { continue };
+                if let Some(&cause) = self.missing.get(&fact.site) {
+                    by.get_or_insert(cause);
+                    kept = number + 1;
+                }
+            }
+            if kept > restored.0[at].kept as usize {
+                restored.0[at] = Content::whole(kept as u32);
+            }
+        }
+        match by {
+            Some(cause) if trial.passes(&restored)? => Ok(Some(cause)),
+            _ => Ok(None),
+        }
+    }
+}
+
+/// Failures in program order around the same instructions, with the same symptom, are one. Where recovery breaks down
+/// does not depend on the store that the crash came after.
+fn around(reader: &TraceReader, point: &Point, failing: &FailingState) -> Result<Around, ReadError> {
+    let symptom = failing.verdict.symptom.key.clone();
+    if is_breakdown(&failing.verdict) {
+        return Ok((symptom, None, None));
+    }
+    let last = story::last_store_before(reader, point.at)?.map(|store| store.site);
+    let next = story::stores_in(reader, point.at, EventId(point.at.0.saturating_add(10_000)), 1)?;
+    Ok((symptom, last, next.first().map(|store| store.site)))
+}

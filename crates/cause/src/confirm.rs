@@ -1,0 +1,63 @@
+//! Before a finding is shown: its crash image is built from the trace again, and the failure is reproduced twice on the
+//! uninstrumented program.
+
+use crash::walk::{Rules, Walk, WalkError};
+use recover::report::Frame;
+use trace::TraceReader;
+
+use crate::analyse::RootCause;
+use crate::runner::{Runner, RunnerError};
+use crate::trial::TrialError;
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConfirmError {
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    State(#[from] TrialError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+}
+
+/// What plain mode said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Confirmation {
+    /// It failed both times.
+    Confirmed,
+    /// It passed at least once: nothing may be claimed.
+    NotReproduced,
+}
+
+/// Runs the cause's state twice in plain mode.
+pub fn confirm(
+    reader: &TraceReader,
+    rules: Rules,
+    cause: &RootCause,
+    runner: &mut Runner,
+) -> Result<Confirmation, ConfirmError> {
+    let mut walk = Walk::new(reader, rules)?;
+    walk.advance_to(cause.point.at)?;
+    let view = walk.view();
+    let image = view.image(&cause.state).map_err(TrialError::from)?;
+    for _ in 0..2 {
+        if runner.confirm(&image)?.pass {
+            return Ok(Confirmation::NotReproduced);
+        }
+    }
+    Ok(Confirmation::Confirmed)
+}
+
+/// Where recovery was when it broke down on the cause's state; empty if it did not, or if nobody knows.
+pub fn breakdown(
+    reader: &TraceReader,
+    rules: Rules,
+    cause: &RootCause,
+    runner: &mut Runner,
+) -> Result<Vec<Frame>, ConfirmError> {
+    let mut walk = Walk::new(reader, rules)?;
+    walk.advance_to(cause.point.at)?;
+    let view = walk.view();
+    let image = view.image(&cause.state).map_err(TrialError::from)?;
+    runner.observe(&image)?;
+    Ok(runner.broke_down_at().to_vec())
+}

@@ -1,0 +1,260 @@
+//! Root causes as findings: named, grouped by the code to blame, in sentences.
+
+use std::collections::BTreeMap;
+
+use finding::blame::{self, Libraries};
+use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
+use finding::severity::Severity;
+use recover::report::Frame;
+use trace::Tables;
+use trace::symbol::Symbolizer;
+
+use crate::analyse::RootCause;
+use crate::repair::{Remedy, Repair};
+use crate::story::StoreFact;
+
+/// Other sides that are named.
+const NAMED: usize = 4;
+
+/// A finding, and the root causes that it stands for (by number), the best example first.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    pub finding: Finding,
+    pub causes: Vec<usize>,
+}
+
+/// The rule that findings of a class belong to; `fencepost explain` has a page on each.
+pub fn rule(class: Class) -> &'static str {
+    match class {
+        Class::Durability => "FP0601",
+        Class::Ordering => "FP0602",
+        Class::Atomicity => "FP0603",
+        _ => "FP0604",
+    }
+}
+
+/// Names the causes and joins those with the same guilty code. `crash_paths` has, by cause, where recovery was when it
+/// broke down.
+pub fn explain(
+    causes: &[RootCause],
+    crash_paths: &[Vec<Frame>],
+    tables: &Tables,
+    libraries: &Libraries,
+) -> Vec<Explained> {
+    let mut symbols = Symbolizer::new(tables);
+    let mut groups: BTreeMap<String, Explained> = BTreeMap::new();
+    for (number, cause) in causes.iter().enumerate() {
+        let crash_path = crash_paths.get(number).map_or(&[][..], Vec::as_slice);
+        let named = Named::of(cause, crash_path, tables, &mut symbols, libraries);
+        let key = named.key(cause);
+        match groups.get_mut(&key) {
+            Some(group) => {
+                group.finding.count += cause.explains;
+                group.causes.push(number);
+                named.paths.into_iter().for_each(|path| add_path(&mut group.finding, path));
+            }
+            None => {
+                groups.insert(key, Explained { finding: named.finding(cause), causes: vec![number] });
+            }
+        }
+    }
+    let mut all: Vec<Explained> = groups.into_values().collect();
+    all.sort_by_key(|explained| (explained.finding.rule.clone(), explained.finding.first));
+    all
+}
+
+fn add_path(finding: &mut Finding, path: CallPath) {
+    match finding.paths.iter_mut().find(|known| known.frames == path.frames) {
+        Some(known) => known.count += path.count,
+        None => finding.paths.push(path),
+    }
+}
+
+/// A cause with names.
+struct Named {
+    missing: Vec<Location>,
+    present: Vec<Location>,
+    recovery: Vec<Location>,
+    paths: Vec<CallPath>,
+    repair: Option<String>,
+}
+
+impl Named {
+    fn of(
+        cause: &RootCause,
+        crash_path: &[Frame],
+        tables: &Tables,
+        symbols: &mut Symbolizer<'_>,
+        libraries: &Libraries,
+    ) -> Named {
+        let mut paths = Vec::new();
+        let mut side = |stores: &[StoreFact], role: Role, with_path: bool| {
+            let mut named: Vec<Location> = Vec::new();
+            for store in stores {
+                let frames = blame::frames(store.site, role, tables, symbols);
+                let guilty = frames[blame::guilty(&frames, libraries)].clone();
+                if named.iter().any(|known| same_line(known, &guilty)) || named.len() >= NAMED {
+                    continue;
+                }
+                named.push(guilty);
+                if with_path && paths.is_empty() {
+                    paths.push(CallPath { count: cause.explains, frames });
+                }
+            }
+            named
+        };
+        let executed = !cause.in_program_order;
+        let role = if executed { Role::Missing } else { Role::Next };
+        let missing = side(&cause.missing, role, executed);
+        let present = side(&cause.present, Role::Present, true);
+        let repair = cause.repair.map(|repair| remedy(repair, tables, symbols, libraries));
+        let recovery = recovery_frames(crash_path, symbols, libraries);
+        Named { missing, present, recovery, paths, repair }
+    }
+
+    /// The guilty line first.
+    fn locations(&self, class: Class) -> Vec<Location> {
+        let sides: [&[Location]; 3] = match class {
+            Class::Recovery => [&self.recovery, &self.present, &self.missing],
+            Class::Atomicity => [&self.present, &self.missing, &self.recovery],
+            _ => [&self.missing, &self.present, &self.recovery],
+        };
+        sides.into_iter().flatten().cloned().collect()
+    }
+
+    /// What has one root cause: for lost stores the line of the store; for torn updates the function.
+    fn key(&self, cause: &RootCause) -> String {
+        let locations = self.locations(cause.class);
+        let Some(guilty) = locations.first() else { return format!("{} {}", rule(cause.class), cause.point.at.0) };
+        let place = match cause.class {
+            Class::Atomicity => guilty.function.clone().unwrap_or_else(|| guilty.to_string()),
+            _ => guilty.to_string(),
+        };
+        format!("{} {place}", rule(cause.class))
+    }
+
+    fn finding(self, cause: &RootCause) -> Finding {
+        let mut locations = self.locations(cause.class);
+        if locations.is_empty() {
+            // Nothing has a name, not even a module: the pool was written from outside.
+            locations.push(Location {
+                role: Role::Event,
+                file: None,
+                line: None,
+                function: None,
+                module: String::new(),
+                address: cause.point.at.0,
+            });
+        }
+        let title = self.title(cause);
+        let mut notes = vec![format!("what recovery did: {}", cause.verdict.symptom.text)];
+        notes.push(format!(
+            "power failed {} at event {}; {} cache lines were not guaranteed there",
+            cause.point.key.kind, cause.point.at.0, cause.dirty_lines
+        ));
+        notes.extend(self.repair.clone());
+        Finding {
+            id: FindingId::new(rule(cause.class), &locations[0]),
+            rule: rule(cause.class).to_owned(),
+            class: cause.class,
+            severity: Severity::Error,
+            title,
+            locations,
+            count: cause.explains,
+            paths: self.paths,
+            first: cause.point.at,
+            notes,
+            replay: None,
+        }
+    }
+
+    fn title(&self, cause: &RootCause) -> String {
+        let first = |side: &[Location]| side.first().map_or_else(|| "a store".to_owned(), place);
+        let (missing, present) = (first(&self.missing), first(&self.present));
+        match cause.class {
+            Class::Durability => format!("the store in {missing} is never made durable: a power failure can lose it"),
+            Class::Ordering if cause.program_order_is_wrong => {
+                format!(
+                    "{present} is stored before {missing}, which it needs: a power failure in between breaks recovery"
+                )
+            }
+            Class::Ordering if self.present.is_empty() => {
+                format!("the store in {missing} becomes durable too late: a power failure can lose it")
+            }
+            Class::Ordering => format!(
+                "nothing orders {missing} before {present}: after a power failure PM can have the second without the first"
+            ),
+            Class::Atomicity if self.missing.is_empty() => {
+                format!("the change that {present} is part of can be half done after a power failure")
+            }
+            Class::Atomicity => {
+                format!("{present} and {missing} belong together, but a power failure can leave one without the other")
+            }
+            _ => format!("recovery breaks down in {}", first(&self.recovery)),
+        }
+    }
+}
+
+/// `function (file:line)`, shorter than a whole path.
+fn place(location: &Location) -> String {
+    let function = location.function.as_deref().unwrap_or("?");
+    match (&location.file, location.line) {
+        (Some(file), Some(line)) => format!("`{function}` ({}:{line})", file.rsplit('/').next().unwrap_or(file)),
+        _ => format!("`{function}` ({}+{:#x})", location.module, location.address),
+    }
+}
+
+fn same_line(a: &Location, b: &Location) -> bool {
+    (&a.file, a.line, &a.function) == (&b.file, b.line, &b.function) && (a.file.is_some() || a.address == b.address)
+}
+
+fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> String {
+    let mut at = |store: StoreFact| {
+        let frames = blame::frames(store.site, Role::Store, tables, symbols);
+        place(&frames[blame::guilty(&frames, libraries)])
+    };
+    let what = match repair.remedy {
+        Remedy::Fence => "a fence",
+        Remedy::FlushAndFence => "a flush of that line and a fence",
+    };
+    let after = at(repair.after);
+    match repair.before {
+        Some(before) => format!(
+            "{what} after {after}, before {}, would make this state impossible (checked on the trace)",
+            at(before)
+        ),
+        None => format!("{what} right after {after} would make this state impossible (checked on the trace)"),
+    }
+}
+
+/// The frames of a crash inside recovery that are the program's own, innermost first; at least one if there are any.
+fn recovery_frames(path: &[Frame], symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Vec<Location> {
+    let mut frames = Vec::new();
+    for (depth, frame) in path.iter().enumerate() {
+        let module = frame.module.rsplit('/').next().unwrap_or_default().to_owned();
+        let named = symbols.frames_in_file(&frame.module, frame.address, depth > 0);
+        if named.is_empty() {
+            frames.push(Location {
+                role: Role::Recovery,
+                file: None,
+                line: None,
+                function: None,
+                module,
+                address: frame.address,
+            });
+            continue;
+        }
+        for name in named.iter() {
+            frames.push(Location {
+                role: Role::Recovery,
+                file: name.source.as_ref().map(|source| source.file.clone()),
+                line: name.source.as_ref().map(|source| source.line),
+                function: name.function.clone(),
+                module: module.clone(),
+                address: frame.address,
+            });
+        }
+    }
+    let own: Vec<Location> = frames.iter().filter(|frame| !libraries.own(frame)).take(NAMED).cloned().collect();
+    if own.is_empty() { frames.into_iter().take(1).collect() } else { own }
+}

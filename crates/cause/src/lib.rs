@@ -1,0 +1,27 @@
+//! From failing crash states to root causes.
+//!
+//! ```text
+//!   failing state ──► trial     other states of the same point, run or remembered
+//!                       │
+//!                       ▼
+//!                   minimise    the fewest stores that are missing, the fewest that are there
+//!                       ▼
+//!                   classify    durability, ordering, atomicity, recovery
+//!                       ▼
+//!                   repair      the flush and fence that make the state impossible, tried on the trace
+//!                       ▼
+//!                   explain     a finding, grouped by the code to blame ──► confirm (plain mode, twice) ──► bundle
+//! ```
+//!
+//! [`runner`] runs recovery on crash images: it joins slots, the fork server, plain mode and the oracle.
+
+pub mod analyse;
+pub mod bundle;
+pub mod classify;
+pub mod confirm;
+pub mod explain;
+pub mod minimise;
+pub mod repair;
+pub mod runner;
+pub mod story;
+pub mod trial;

@@ -1,0 +1,148 @@
+//! The smallest difference between a failing state and a passing one.
+
+use crash::recovery::Recovery;
+use persistency::point::Content;
+
+use crate::trial::{Assignment, Trial, TrialError};
+
+/// A store of a crash point: the line's place in the view, and the store's among the line's pending ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StoreAt {
+    pub line: usize,
+    pub store: usize,
+}
+
+/// What is left of a failing state.
+#[derive(Clone, Debug)]
+pub struct Minimal {
+    pub failing: Assignment,
+    /// Stores that are not in PM and whose presence would make recovery pass; one per line. Empty if recovery fails
+    /// with everything in PM.
+    pub missing: Vec<StoreAt>,
+    /// Pending stores that must be in PM for recovery to fail; one per line, the newest.
+    pub present: Vec<StoreAt>,
+    /// Recovery fails with everything in PM.
+    pub in_program_order: bool,
+}
+
+/// Makes a failing state as small as the allowance permits.
+pub fn minimise<R: Recovery>(trial: &mut Trial<'_, '_, R>, failing: Assignment) -> Result<Minimal, TrialError> {
+    let everything = Assignment::everything(trial.view);
+    let in_program_order = !trial.passes(&everything)?;
+    let mut minimal = Minimal { failing, missing: Vec::new(), present: Vec::new(), in_program_order };
+    if in_program_order {
+        minimal.failing = everything;
+    } else {
+        restore(trial, &mut minimal, &everything)?;
+    }
+    // From here on a result is there; running out of runs only leaves it larger.
+    match take_away(trial, &mut minimal) {
+        Err(TrialError::Exhausted) | Ok(()) => Ok(minimal),
+        Err(error) => Err(error),
+    }
+}
+
+/// Puts back into PM whatever need not be missing.
+fn restore<R: Recovery>(
+    trial: &mut Trial<'_, '_, R>,
+    minimal: &mut Minimal,
+    everything: &Assignment,
+) -> Result<(), TrialError> {
+    let differs = |at: &usize| minimal.failing.0[*at] != everything.0[*at];
+    let lines: Vec<usize> = (0..everything.0.len()).filter(differs).collect();
+    let current = minimal.failing.clone();
+    let missing = fewest(lines, |kept| {
+        let mut candidate = everything.clone();
+        kept.iter().for_each(|&at| candidate.0[at] = current.0[at]);
+        Ok(!trial.passes(&candidate)?)
+    })?;
+    let mut failing = everything.clone();
+    missing.iter().for_each(|&at| failing.0[at] = current.0[at]);
+    // Of each line as many stores as possible: the first one that helps is the one that is missing.
+    for &at in &missing {
+        let most = everything.0[at].kept;
+        let mut kept = failing.0[at].kept;
+        while kept < most {
+            let mut candidate = failing.clone();
+            candidate.0[at] = Content::whole(kept + 1);
+            if trial.passes(&candidate)? {
+                break;
+            }
+            failing = candidate;
+            kept += 1;
+        }
+        minimal.missing.push(StoreAt { line: at, store: kept as usize });
+    }
+    minimal.failing = failing;
+    Ok(())
+}
+
+/// Takes out of PM whatever need not be there.
+fn take_away<R: Recovery>(trial: &mut Trial<'_, '_, R>, minimal: &mut Minimal) -> Result<(), TrialError> {
+    let missing: Vec<usize> = minimal.missing.iter().map(|at| at.line).collect();
+    let is_there = |at: &usize| minimal.failing.0[*at].kept > 0 && !missing.contains(at);
+    let lines: Vec<usize> = (0..minimal.failing.0.len()).filter(is_there).collect();
+    let full = minimal.failing.clone();
+    let without = |kept: &[usize]| {
+        let mut candidate = full.clone();
+        lines.iter().filter(|at| !kept.contains(at)).for_each(|&at| candidate.0[at] = Content::default());
+        candidate
+    };
+    let needed = fewest(lines.clone(), |kept| Ok(!trial.passes(&without(kept))?))?;
+    minimal.failing = without(&needed);
+    for &at in &needed {
+        while minimal.failing.0[at].kept > 1 {
+            let mut candidate = minimal.failing.clone();
+            candidate.0[at] = Content::whole(candidate.0[at].kept - 1);
+            if trial.passes(&candidate)? {
+                break;
+            }
+            minimal.failing = candidate;
+        }
+        let kept = minimal.failing.0[at].kept as usize;
+        minimal.present.push(StoreAt { line: at, store: kept.saturating_sub(1) });
+    }
+    Ok(())
+}
+
+/// A smallest subset (no single element can be left out) for which `still` holds, found by leaving out halves, then
+/// quarters and so on (Zeller's delta debugging, without its complements).
+fn fewest(
+    mut items: Vec<usize>,
+    mut still: impl FnMut(&[usize]) -> Result<bool, TrialError>,
+) -> Result<Vec<usize>, TrialError> {
+    if items.is_empty() || still(&[])? {
+        return Ok(Vec::new());
+    }
+    let mut size = items.len().div_ceil(2);
+    loop {
+        let mut at = 0;
+        while at < items.len() && items.len() > 1 {
+            let end = (at + size).min(items.len());
+            let rest: Vec<usize> = items[..at].iter().chain(&items[end..]).copied().collect();
+            if !rest.is_empty() && still(&rest)? {
+                items = rest;
+            } else {
+                at = end;
+            }
+        }
+        if size == 1 {
+            return Ok(items);
+        }
+        size = size.div_ceil(2);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fewest_are_found() {
+        let needs = |wanted: &'static [usize]| move |kept: &[usize]| Ok(wanted.iter().all(|w| kept.contains(w)));
+        assert_eq!(fewest((0..100).collect(), needs(&[17])).unwrap(), [17]);
+        assert_eq!(fewest((0..100).collect(), needs(&[3, 99])).unwrap(), [3, 99]);
+        assert_eq!(fewest((0..5).collect(), needs(&[])).unwrap(), []);
+        assert_eq!(fewest(vec![4], needs(&[4])).unwrap(), [4]);
+    }
+}

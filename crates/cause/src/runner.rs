@@ -1,0 +1,228 @@
+//! Runs recovery on crash images and has it judged: the fork server first, plain mode where that is refused.
+
+use std::path::PathBuf;
+
+use crash::changes::ChangeCursor;
+use crash::image::CrashImage;
+use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
+use oracle::oracle::Oracle;
+use persistency::line::{LINE_BYTES, LineId};
+use recover::command::Command;
+use recover::limits::Limits;
+use recover::plain::{Plain, PoolFile};
+use recover::report::{Frame, RunReport};
+use recover::server::{Server, ServerError};
+use recover::slot::{Slot, SlotError};
+use trace::event::PoolId;
+
+/// What to run and how to judge it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub recovery: Command,
+    /// A command that inspects the recovered pools.
+    pub checker: Option<Command>,
+    pub oracle: Oracle,
+    pub limits: Limits,
+    /// Path (absolute, without links) and length of each pool, by number.
+    pub pools: Vec<(PathBuf, u64)>,
+    pub engine: EngineChoice,
+}
+
+/// How recoveries run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// Forks of a warm process, with what each read.
+    #[default]
+    ForkServer,
+    /// The uninstrumented program, started anew each time.
+    Plain,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Plain(#[from] recover::plain::PlainError),
+}
+
+/// One worker's means to run recoveries.
+#[derive(Debug)]
+pub struct Runner {
+    plan: Plan,
+    slot: Slot,
+    servers: Option<Servers>,
+    plain: Option<Plain>,
+    cursor: ChangeCursor,
+    /// Lines of the slot that are not as guaranteed: shown, or changed by a run.
+    strange: Vec<LineId>,
+    /// The slot holds nothing of use.
+    stale: bool,
+    last: Option<RunReport>,
+    /// Why the fork server is not used, if it should have been.
+    pub refused: Option<String>,
+}
+
+#[derive(Debug)]
+struct Servers {
+    recovery: Server,
+    checker: Option<Server>,
+}
+
+impl Runner {
+    pub fn new(plan: Plan) -> Result<Runner, RunnerError> {
+        let slot = Slot::create(&plan.pools)?;
+        let servers = match plan.engine {
+            EngineChoice::Plain => None,
+            EngineChoice::ForkServer => {
+                let checker = match &plan.checker {
+                    Some(command) => Some(Server::new(command, &slot)?),
+                    None => None,
+                };
+                Some(Servers { recovery: Server::new(&plan.recovery, &slot)?, checker })
+            }
+        };
+        Ok(Runner {
+            plan,
+            slot,
+            servers,
+            plain: None,
+            cursor: ChangeCursor::default(),
+            strange: Vec::new(),
+            stale: true,
+            last: None,
+            refused: None,
+        })
+    }
+
+    /// The report of the last run: of the checker if it was the checker that failed.
+    pub fn last(&self) -> Option<&RunReport> {
+        self.last.as_ref()
+    }
+
+    /// Where the last run was when a signal ended it, or when its time was over; empty if nobody knows.
+    pub fn broke_down_at(&self) -> &[Frame] {
+        self.servers.as_ref().map_or(&[], |servers| &servers.recovery.broke_down_at)
+    }
+
+    /// The files with the image that was shown last, as runs have left it.
+    pub fn files(&self) -> impl Iterator<Item = (&std::path::Path, &std::path::Path)> {
+        self.slot.paths()
+    }
+
+    /// Puts an image into the slot: only what differs from what is there.
+    pub fn show(&mut self, image: &CrashImage<'_>) -> Result<(), RunnerError> {
+        let guaranteed = image.guaranteed();
+        let changes = guaranteed.changes(&mut self.cursor);
+        let resized = (0..self.plan.pools.len() as u32).any(|p| self.slot.len(PoolId(p)) != guaranteed.len(PoolId(p)));
+        if self.stale || changes.all || resized {
+            self.slot.renew(|pool| guaranteed.len(pool))?;
+            for pool in guaranteed.pools() {
+                for (number, page) in guaranteed.pages(pool) {
+                    self.slot.write(pool, number * page.len() as u64, page);
+                }
+            }
+            self.stale = false;
+        } else {
+            for line in changes.lines.into_iter().chain(self.strange.drain(..)) {
+                put(&mut self.slot, line, &guaranteed.line(line));
+            }
+        }
+        self.strange.clear();
+        for (line, bytes) in image.lines() {
+            put(&mut self.slot, *line, bytes);
+            self.strange.push(*line);
+        }
+        Ok(())
+    }
+
+    /// Runs recovery, and the checker if recovery passes, on the image.
+    pub fn observe(&mut self, image: &CrashImage<'_>) -> Result<Observation, RunnerError> {
+        self.show(image)?;
+        if self.servers.is_some() {
+            match self.serve() {
+                Err(RunnerError::Server(error)) => {
+                    self.refused = Some(error.to_string());
+                    self.servers = None;
+                    self.stale = true;
+                    self.show(image)?;
+                }
+                answer => return answer,
+            }
+        }
+        self.plainly()
+    }
+
+    fn serve(&mut self) -> Result<Observation, RunnerError> {
+        let Some(servers) = &mut self.servers else { return self.plainly() };
+        let run = servers.recovery.run(&self.slot, &self.plan.limits)?;
+        let verdict = self.plan.oracle.judge(&run);
+        let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
+        self.strange.extend(&run.dirtied);
+        self.stale |= run.pools_replaced;
+        let Some(server) = servers.checker.as_mut().filter(|_| verdict.pass) else {
+            self.last = Some(run);
+            return Ok(Observation { verdict, reads });
+        };
+        let check = server.run(&self.slot, &self.plan.limits)?;
+        let verdict = self.plan.oracle.judge_named(&run, Some(&check), &|_| None);
+        // What the checker read of lines that recovery had written depends on the crash image through what recovery
+        // read; to name these lines as well is on the safe side.
+        reads = match (reads, &check.reads) {
+            (Some(mut reads), Some(more)) => {
+                reads.extend(more);
+                Some(reads)
+            }
+            _ => None,
+        };
+        self.strange.extend(&check.dirtied);
+        self.stale |= check.pools_replaced;
+        self.last = Some(check);
+        Ok(Observation { verdict, reads })
+    }
+
+    /// The uninstrumented program on what the slot holds.
+    fn plainly(&mut self) -> Result<Observation, RunnerError> {
+        self.stale = true;
+        let plain = self.plain.get_or_insert_with(Plain::new);
+        let pools: Vec<PoolFile<'_>> =
+            self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
+        let mut session = plain.session(&pools)?;
+        let run = session.run(&self.plan.recovery, &self.plan.limits)?;
+        let mut verdict = self.plan.oracle.judge(&run);
+        let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
+            Some(command) => Some(session.run(command, &self.plan.limits)?),
+            None => None,
+        };
+        if let Some(check) = &check {
+            verdict = self.plan.oracle.judge_named(&run, Some(check), &|_| None);
+        }
+        self.last = Some(check.unwrap_or(run));
+        Ok(Observation { verdict, reads: None })
+    }
+
+    /// One run in plain mode, whatever the plan says.
+    pub fn confirm(&mut self, image: &CrashImage<'_>) -> Result<Verdict, RunnerError> {
+        self.stale = true;
+        self.show(image)?;
+        Ok(self.plainly()?.verdict)
+    }
+}
+
+impl Recovery for Runner {
+    fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
+        self.observe(image).map_err(RecoveryError::new)
+    }
+}
+
+fn put(slot: &mut Slot, line: LineId, bytes: &[u8; LINE_BYTES]) {
+    slot.write(line.pool, line.start().offset.0, bytes);
+}
+
+/// Every recovery may look at the lengths of its pools.
+fn reads(plan: &Plan, reads: Vec<Read>) -> Vec<Read> {
+    let lengths = (0..plan.pools.len() as u32).map(|pool| Read::Length(PoolId(pool)));
+    lengths.chain(reads).collect()
+}
