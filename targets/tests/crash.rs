@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use targets::crash::{self, CrashTarget, TWIN, Variant};
+use targets::crash::{self, Class, CrashTarget, TWIN, Variant};
 
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -72,4 +72,20 @@ fn rust() {
 #[test]
 fn pmdk() {
     suite("pmdk/");
+}
+
+#[test]
+fn every_class_is_seeded_often() {
+    let targets = crash::all().expect("every program has a valid head and valid markers");
+    for class in Class::ALL {
+        let seeded = |target: &CrashTarget| {
+            target
+                .variants()
+                .filter(|variant| target.expected(*variant).next().is_some_and(|e| e.class == class))
+                .count()
+        };
+        let count: usize = targets.iter().map(seeded).sum();
+        println!("{class}: {count}");
+        assert!(count >= 8, "{class}: only {count} seeded bugs");
+    }
 }
