@@ -20,6 +20,7 @@ pub mod bundle;
 pub mod classify;
 pub mod confirm;
 pub mod explain;
+pub mod hunt;
 pub mod minimise;
 pub mod repair;
 pub mod runner;

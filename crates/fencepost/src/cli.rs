@@ -46,7 +46,11 @@ pub enum MessageFormat {
 #[derive(Debug, Subcommand)]
 enum Command {
     Record(Box<commands::record::Record>),
+    Check(Box<commands::check::Check>),
     Lint(Box<commands::lint::Lint>),
+    Crash(Box<commands::crash::Crash>),
+    Replay(commands::replay::Replay),
+    Debug(commands::debug::Debug),
     Explain(commands::explain::Explain),
     #[command(subcommand)]
     Trace(commands::trace::Trace),
@@ -62,7 +66,11 @@ impl Cli {
         }
         match self.command {
             Command::Record(record) => record.run(),
+            Command::Check(check) => check.run(),
             Command::Lint(lint) => lint.run(),
+            Command::Crash(crash) => crash.run(),
+            Command::Replay(replay) => replay.run(),
+            Command::Debug(debug) => debug.run(),
             Command::Explain(explain) => explain.run(),
             Command::Trace(trace) => trace.run(),
         }

@@ -77,8 +77,12 @@ fn location(location: &Location) -> JsonLocation<'_> {
 
 /// The last line.
 pub fn summary(findings: &[Finding], summary: &Summary) -> String {
+    line(&counts(findings, summary))
+}
+
+fn counts(findings: &[Finding], summary: &Summary) -> JsonSummary {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
-    line(&JsonSummary {
+    JsonSummary {
         r#type: "summary",
         findings: findings.len(),
         error: count(Severity::Error),
@@ -87,7 +91,37 @@ pub fn summary(findings: &[Finding], summary: &Summary) -> String {
         note: count(Severity::Note),
         suppressed: summary.suppressed,
         events: summary.events,
-    })
+    }
+}
+
+/// What a search for failing crash states covered.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CrashSummary {
+    pub crash_points: u64,
+    /// Those with different call paths.
+    pub failure_points: u64,
+    pub points_wanted: u64,
+    pub points_decided: u64,
+    /// Exact, as a decimal number: it may have hundreds of digits.
+    pub states_possible: String,
+    pub states_decided: u64,
+    pub states_failing: u64,
+    pub recovery_runs: u64,
+    pub runs_saved: u64,
+    pub complete: bool,
+}
+
+#[derive(Serialize)]
+struct JsonCrashSummary<'a> {
+    #[serde(flatten)]
+    summary: JsonSummary,
+    #[serde(flatten)]
+    crash: &'a CrashSummary,
+}
+
+/// The last line of `check` and `crash`.
+pub fn crash_summary(findings: &[Finding], events: u64, crash: &CrashSummary) -> String {
+    line(&JsonCrashSummary { summary: counts(findings, &Summary { suppressed: 0, events }), crash })
 }
 
 fn line(value: &impl Serialize) -> String {

@@ -1,0 +1,231 @@
+//! The whole way from a trace to confirmed findings: search, analyse, explain, confirm, write bundles.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crash::journal::{Journal, JournalError};
+use crash::outcome::{Coverage, PointOutcome, merge};
+use crash::points::CREATORS;
+use crash::rounds::Shard;
+use crash::search::{Budget, Progress, Search, SearchError, SearchOptions, coverage};
+use crash::survey::Survey;
+use crash::walk::{Walk, WalkError};
+use finding::blame::Libraries;
+use finding::finding::{Class, Finding};
+use trace::event::{CodeAddr, ContextId, EventId};
+use trace::symbol::Symbolizer;
+use trace::{ReadError, TraceReader};
+
+use crate::analyse::{Allowance, AnalyseError, Analysis, RootCause, analyse};
+use crate::bundle::{BundleError, Contents, Expectation};
+use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
+use crate::explain::{Explained, explain};
+use crate::runner::{Plan, Runner, RunnerError};
+use crate::trial::{Assignment, TrialError};
+
+/// What to look for, and where.
+#[derive(Debug)]
+pub struct Hunt<'a> {
+    pub reader: &'a TraceReader,
+    pub plan: &'a Plan,
+    pub expectation: &'a Expectation,
+    pub options: &'a SearchOptions,
+    pub shard: Shard,
+    /// False runs every state.
+    pub equivalence: bool,
+    pub workers: usize,
+    pub budget: Budget<'a>,
+    /// When the analysis of failing states must end.
+    pub analysis_deadline: Option<Instant>,
+    pub journal: Option<&'a Path>,
+    /// Journals of other searches to put together instead of searching.
+    pub merge: &'a [PathBuf],
+    pub bundles: &'a Path,
+    /// How the user names the bundles' folder in a command; none: it is the default.
+    pub bundles_option: Option<String>,
+    pub libraries: &'a Libraries,
+}
+
+/// What a hunt brought home.
+#[derive(Debug)]
+pub struct Hunted {
+    /// Confirmed.
+    pub findings: Vec<Finding>,
+    pub coverage: Coverage,
+    /// For the user: what was not done, or not as it should be.
+    pub notes: Vec<String>,
+    /// All crash points that were judged.
+    pub points: Vec<PointOutcome>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HuntError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Analyse(#[from] AnalyseError),
+    #[error(transparent)]
+    Confirm(#[from] ConfirmError),
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    State(#[from] TrialError),
+    /// Nothing can be learnt from a recovery that never succeeds.
+    #[error("recovery fails even on the pools that the whole run left, without any power failure: {0}")]
+    NeverRecovers(String),
+}
+
+/// What is being done, for progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Survey,
+    Search(Progress),
+    /// Root causes of so many failing states.
+    Analyse(u64),
+    Confirm,
+}
+
+impl Hunt<'_> {
+    pub fn run(&self, on_phase: &(dyn Fn(Phase) + Sync)) -> Result<Hunted, HuntError> {
+        on_phase(Phase::Survey);
+        let survey = survey(self.reader, self.options)?;
+        let count = self.workers.max(1);
+        let mut runners =
+            (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
+        self.recovers_at_the_end(&mut runners[0])?;
+        let (points, coverage, mut notes) = self.search(&survey, &mut runners, on_phase)?;
+        let runner = &mut runners[0];
+        if let Some(why) = &runner.refused {
+            notes.push(format!("recoveries ran in plain mode, and every state was run: {why}"));
+        }
+        let failing: u64 = points.iter().map(PointOutcome::failing_states).sum();
+        on_phase(Phase::Analyse(failing));
+        let allowance = Allowance { deadline: self.analysis_deadline, ..Allowance::default() };
+        let Analysis { causes, unexplained, .. } =
+            analyse(self.reader, self.options.rules, &points, runner, allowance)?;
+        if unexplained > 0 {
+            notes.push(format!(
+                "{unexplained} failing states were not analysed for lack of time; they may have other causes"
+            ));
+        }
+        on_phase(Phase::Confirm);
+        let findings = self.confirmed(&causes, runner, &mut notes)?;
+        Ok(Hunted { findings, coverage, notes, points })
+    }
+
+    /// With everything in PM after the last event, recovery must pass, or the user has named the wrong command.
+    fn recovers_at_the_end(&self, runner: &mut Runner) -> Result<(), HuntError> {
+        let mut walk = Walk::new(self.reader, self.options.rules)?;
+        walk.advance_to(EventId(self.reader.event_count()))?;
+        let view = walk.view();
+        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
+        let verdict = runner.observe(&image)?.verdict;
+        if verdict.pass { Ok(()) } else { Err(HuntError::NeverRecovers(verdict.symptom.text)) }
+    }
+
+    fn search(
+        &self,
+        survey: &Survey,
+        runners: &mut [Runner],
+        on_phase: &(dyn Fn(Phase) + Sync),
+    ) -> Result<(Vec<PointOutcome>, Coverage, Vec<String>), HuntError> {
+        let report = |progress: &Progress| on_phase(Phase::Search(*progress));
+        let mut search = Search::new(self.reader, survey, self.options);
+        search.shard = self.shard;
+        search.equivalence = self.equivalence;
+        search.budget = self.budget;
+        search.on_progress = &report;
+        if !self.merge.is_empty() {
+            let points = merge(Journal::read_all(self.merge, self.reader, self.options)?);
+            let coverage = coverage(survey, self.options, self.shard, &points);
+            return Ok((points, coverage, Vec::new()));
+        }
+        let journal = match self.journal {
+            Some(path) => Some(Journal::open(path, self.reader, self.options)?),
+            None => None,
+        };
+        search.journal = journal.as_ref();
+        let found = search.run(runners)?;
+        Ok((found.points, found.coverage, found.notes))
+    }
+
+    fn confirmed(
+        &self,
+        causes: &[RootCause],
+        runner: &mut Runner,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Finding>, HuntError> {
+        let rules = self.options.rules;
+        let mut crash_paths = Vec::new();
+        for cause in causes {
+            let needed = cause.class == Class::Recovery;
+            crash_paths.push(if needed { breakdown(self.reader, rules, cause, runner)? } else { Vec::new() });
+        }
+        let mut findings = Vec::new();
+        for Explained { mut finding, causes: numbers } in
+            explain(causes, &crash_paths, self.reader.tables(), self.libraries)
+        {
+            let mut shown = None;
+            for &number in numbers.iter().take(3) {
+                if confirm(self.reader, rules, &causes[number], runner)? == Confirmation::Confirmed {
+                    shown = Some(&causes[number]);
+                    break;
+                }
+            }
+            let Some(cause) = shown else {
+                notes.push(format!(
+                    "not shown, because plain mode did not reproduce it: {} (finding {})",
+                    finding.title, finding.id
+                ));
+                continue;
+            };
+            let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
+            finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
+            self.write_bundle(&finding, cause)?;
+            findings.push(finding);
+        }
+        Ok(findings)
+    }
+
+    fn write_bundle(&self, finding: &Finding, cause: &RootCause) -> Result<(), HuntError> {
+        let mut walk = Walk::new(self.reader, self.options.rules)?;
+        walk.advance_to(cause.point.at)?;
+        let view = walk.view();
+        let image = view.image(&cause.state).map_err(TrialError::from)?;
+        let pools: Vec<PathBuf> = self.plan.pools.iter().map(|(path, _)| path.clone()).collect();
+        let contents = Contents {
+            finding,
+            symptom: &cause.verdict.symptom.text,
+            recovery: &self.plan.recovery,
+            checker: self.plan.checker.as_ref(),
+            expectation: self.expectation,
+            limits: &self.plan.limits,
+            pools: &pools,
+        };
+        contents.write(self.bundles, &image)?;
+        Ok(())
+    }
+}
+
+/// All crash points; those in functions that make pools are marked.
+fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadError> {
+    let tables = reader.tables();
+    let symbols = RefCell::new(Symbolizer::new(tables));
+    let creates = |frames: &[trace::symbol::Frame]| {
+        frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| CREATORS.contains(&name))
+    };
+    let is_creation = |context: ContextId, pc: CodeAddr| {
+        let mut symbols = symbols.borrow_mut();
+        creates(&symbols.frames(pc)) || tables.call_path(context).any(|call| creates(&symbols.call_frames(call)))
+    };
+    Survey::of(reader, options.selection.density, &is_creation)
+}

@@ -1,0 +1,134 @@
+//! `fencepost check`: record, lint, crash, recover, report, in one go.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Command, FromArgMatches};
+use finding::blame::Libraries;
+use finding::finding::Finding;
+use finding::severity::Severity;
+use lint::lint::Options;
+use lint::registry::{self, Settings};
+use persistency::model::Fences;
+use trace::TraceReader;
+
+use super::crash::{Job, end};
+use super::crash_options::CrashOptions;
+use super::crash_report::print;
+use super::record::Record;
+use crate::cli::MessageFormat;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost check -- ./kv pool < operations                   the same command is the recovery
+  fencepost check --recover './kv pool verify' -- ./kv pool load
+  fencepost check --pm '/mnt/pmem/*' --budget 10m -- ./server --once
+  PMEM_IS_PMEM_FORCE=1 fencepost check -- ./pmdk-app pool     PMDK on an ordinary file system
+
+What it does: runs the program once and records it; looks for misuse; then, for crash after crash, works out what could be
+left in persistent memory, runs the recovery on it, and names the stores to blame. Findings are confirmed on the
+uninstrumented program and can be shown again with `fencepost replay`.";
+
+/// Check a program: record it, look for misuse, simulate power failures and run its recovery.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Check {
+    #[command(flatten)]
+    options: CrashOptions,
+    /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
+    /// [default: every file that is mapped shared and writable]
+    #[arg(long = "pm", value_name = "GLOB")]
+    pm: Vec<String>,
+    /// Keep the recording, for `fencepost crash` and `fencepost lint`.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Do not look for misuse.
+    #[arg(long)]
+    no_lint: bool,
+    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
+    message_format: MessageFormat,
+    /// The program to check, and its arguments.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+impl Check {
+    pub fn run(&self) -> Exit {
+        let folder = match tempfile::Builder::new().prefix("fencepost-check-").tempdir() {
+            Ok(folder) => folder,
+            Err(error) => {
+                render::error(format_args!("cannot make a temporary folder for the trace: {error}"));
+                return Exit::Usage;
+            }
+        };
+        let trace = self.output.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
+        match self.record(&trace) {
+            Exit::Clean => {}
+            Exit::NoActivity => {
+                render::warning("no persistent-memory activity: there is nothing to check");
+                render::help("`fencepost record` on the same command says more");
+                return Exit::NoActivity;
+            }
+            failed => return failed,
+        }
+        let reader = match TraceReader::open(&trace) {
+            Ok(reader) => reader,
+            Err(error) => {
+                render::error(error);
+                return Exit::Usage;
+            }
+        };
+        self.judge(&reader)
+    }
+
+    fn record(&self, trace: &std::path::Path) -> Exit {
+        let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
+        for glob in &self.pm {
+            arguments.extend(["--pm".into(), glob.into()]);
+        }
+        if !self.no_lint {
+            let rules = Settings::default().activate(Vec::new()).unwrap_or_default();
+            for symbol in registry::watches(&rules) {
+                arguments.extend(["--watch".into(), symbol.into()]);
+            }
+        }
+        arguments.push("--".into());
+        arguments.extend(self.command.iter().cloned());
+        let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
+        Record::from_arg_matches(&matches).expect("the arguments are those of `record`").run()
+    }
+
+    fn judge(&self, reader: &TraceReader) -> Exit {
+        let misuse = match self.lint(reader) {
+            Ok(misuse) => misuse,
+            Err(text) => {
+                render::error(text);
+                return Exit::Usage;
+            }
+        };
+        let job = Job { options: &self.options, shard: None, journal: None, merge: &[] };
+        match job.hunt(reader, &Libraries::default()) {
+            Ok((hunted, interrupted)) => {
+                let printed = print(reader, &hunted, &misuse, self.message_format);
+                let errors = !hunted.findings.is_empty() || misuse.iter().any(|f| f.severity >= Severity::Error);
+                end(render::ended(printed), errors, interrupted)
+            }
+            Err(exit) => exit,
+        }
+    }
+
+    fn lint(&self, reader: &TraceReader) -> Result<Vec<Finding>, String> {
+        if self.no_lint {
+            return Ok(Vec::new());
+        }
+        let rules = Settings::default().activate(Vec::new()).map_err(|error| error.to_string())?;
+        let options = Options {
+            model: self.options.model,
+            fences: if self.options.strict_fences { Fences::Strict } else { Fences::All },
+            libraries: Libraries::default(),
+        };
+        Ok(lint::lint::lint(reader, rules, &options).map_err(|error| error.to_string())?.findings)
+    }
+}

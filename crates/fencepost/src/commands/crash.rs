@@ -1,0 +1,161 @@
+//! `fencepost crash`: simulates power failures on a recording and runs recovery on what they leave.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cause::hunt::{Hunt, HuntError, Hunted};
+use clap::Args;
+use crash::rounds::Shard;
+use crash::search::Budget;
+use finding::blame::Libraries;
+use record::stop::StopRequest;
+use trace::TraceReader;
+
+use super::crash_options::CrashOptions;
+use super::crash_report::print;
+use super::progress::ProgressLine;
+use crate::cli::MessageFormat;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost crash run.fptrace                                 the recorded command is the recovery
+  fencepost crash --recover './kv pool check' run.fptrace     another command opens the pools after the crash
+  fencepost crash --strategy program-order --budget none run.fptrace
+  fencepost crash --shard 2/3 --journal two run.fptrace       a third of the work, for another machine
+  fencepost crash --merge one --merge two --merge three run.fptrace
+
+A search that was stopped (Ctrl-C, the budget, a kill) goes on from its journal when it is started again.";
+
+/// Simulate power failures on a recording, run recovery on what they leave, and name the stores to blame.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Crash {
+    /// The recording.
+    #[arg(value_name = "TRACE")]
+    trace: PathBuf,
+    #[command(flatten)]
+    options: CrashOptions,
+    /// Do one part of the work: 1/3, 2/3 and 3/3 are all of it.
+    #[arg(long, value_name = "K/N")]
+    shard: Option<Shard>,
+    /// Where decided crash points are noted, to go on from. [default: TRACE.journal, TRACE.K-of-N.journal for shards]
+    #[arg(long, value_name = "FILE")]
+    journal: Option<PathBuf>,
+    /// Keep no journal, and do not go on from one.
+    #[arg(long, conflicts_with = "journal")]
+    no_journal: bool,
+    /// Put the journals of other searches together instead of searching. Repeatable.
+    #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["shard", "journal", "no_journal"])]
+    merge: Vec<PathBuf>,
+    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
+    message_format: MessageFormat,
+}
+
+impl Crash {
+    pub fn run(&self) -> Exit {
+        let reader = match TraceReader::open(&self.trace) {
+            Ok(reader) => reader,
+            Err(error) => {
+                render::error(error);
+                return Exit::Usage;
+            }
+        };
+        let journal = match (&self.journal, self.no_journal || !self.merge.is_empty()) {
+            (_, true) => None,
+            (Some(path), false) => Some(path.clone()),
+            (None, false) => Some(self.default_journal()),
+        };
+        let job = Job { options: &self.options, shard: self.shard, journal, merge: &self.merge };
+        match job.hunt(&reader, &Libraries::default()) {
+            Ok((hunted, interrupted)) => {
+                let printed = print(&reader, &hunted, &[], self.message_format);
+                end(render::ended(printed), !hunted.findings.is_empty(), interrupted)
+            }
+            Err(exit) => exit,
+        }
+    }
+
+    fn default_journal(&self) -> PathBuf {
+        let part = self.shard.map_or_else(String::new, |shard| format!(".{}-of-{}", shard.number, shard.of));
+        let mut name = self.trace.clone().into_os_string();
+        name.push(format!("{part}.journal"));
+        name.into()
+    }
+}
+
+/// The exit of a command that has printed findings.
+pub fn end(printed: Exit, findings: bool, interrupted: bool) -> Exit {
+    match printed {
+        Exit::Clean if interrupted => Exit::Interrupted,
+        Exit::Clean if findings => Exit::Findings,
+        exit => exit,
+    }
+}
+
+/// A search for failing crash states, as `check` and `crash` make it.
+#[derive(Debug)]
+pub struct Job<'a> {
+    pub options: &'a CrashOptions,
+    pub shard: Option<Shard>,
+    pub journal: Option<PathBuf>,
+    pub merge: &'a [PathBuf],
+}
+
+impl Job<'_> {
+    /// What was found, and whether the user interrupted it. Errors have been told.
+    pub fn hunt(&self, reader: &TraceReader, libraries: &Libraries) -> Result<(Hunted, bool), Exit> {
+        let told = |text: String| {
+            render::error(text);
+            Exit::Usage
+        };
+        if reader.tables().pools.is_empty() {
+            render::warning("the trace has no pool: there is nothing to crash");
+            return Err(Exit::NoActivity);
+        }
+        let plan = self.options.plan(reader).map_err(told)?;
+        let search = self.options.search_options(&plan).map_err(told)?;
+        let stop = StopRequest::from_signals();
+        let before = stop.count();
+        let stopped = AtomicBool::new(false);
+        let budget = self.options.budget.0;
+        let now = Instant::now();
+        let hunt = Hunt {
+            reader,
+            plan: &plan,
+            expectation: &self.options.expectation(),
+            options: &search,
+            shard: CrashOptions::shard_or_whole(self.shard),
+            equivalence: !self.options.no_equivalence,
+            workers: self.options.workers(),
+            budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
+            analysis_deadline: budget.map(|budget| now + budget + (budget / 2).max(Duration::from_secs(30))),
+            journal: self.journal.as_deref(),
+            merge: self.merge,
+            bundles: &self.options.bundles,
+            bundles_option: self.options.bundles_option(),
+            libraries,
+        };
+        let progress = ProgressLine::new(budget, true);
+        let hunted = hunt.run(&|phase| {
+            if stop.count() > before {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            progress.show(phase);
+        });
+        progress.clear();
+        match hunted {
+            Ok(hunted) => Ok((hunted, stopped.load(Ordering::Relaxed))),
+            Err(error @ HuntError::NeverRecovers(_)) => {
+                render::error(&error);
+                render::help(
+                    "name the command that opens the pools after a crash with --recover, or the exit codes that mean success with --exit-ok",
+                );
+                Err(Exit::TargetFailed)
+            }
+            Err(error) => Err(told(error.to_string())),
+        }
+    }
+}

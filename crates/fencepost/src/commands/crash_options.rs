@@ -1,0 +1,224 @@
+//! How crashes are simulated: the options that `check` and `crash` share.
+
+use std::env;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cause::bundle::{Expectation, FOLDER};
+use cause::runner::{EngineChoice, Plan};
+use clap::{Args, ValueEnum};
+use crash::points::Density;
+use crash::rounds::{Selection, Shard};
+use crash::search::SearchOptions;
+use crash::strategy::StrategySpec;
+use crash::walk::Rules;
+use oracle::command_line::command_line;
+use oracle::default_recovery::{default_recovery, directory};
+use oracle::oracle::Oracle;
+use oracle::pattern::Pattern;
+use persistency::model::{Fences, ModelKind};
+use recover::limits::Limits;
+use trace::TraceReader;
+
+/// Enough for most bugs, and bounded at every crash point.
+const STRATEGIES: &str = "program-order,guaranteed-only,visible:64";
+
+#[derive(Args, Clone, Debug)]
+pub struct CrashOptions {
+    /// The command that opens the pools after a crash. [default: the recorded command again, with an empty standard input]
+    #[arg(long, value_name = "CMD")]
+    pub recover: Option<String>,
+    /// A command that inspects the recovered pools.
+    #[arg(long, value_name = "CMD")]
+    pub checker: Option<String>,
+    /// Exit codes that mean success, separated by commas.
+    #[arg(long, value_name = "CODES", value_delimiter = ',', default_values_t = [0])]
+    pub exit_ok: Vec<i32>,
+    /// A line of output that matches this regular expression is a failure. Repeatable.
+    #[arg(long, value_name = "REGEX")]
+    pub fail_pattern: Vec<String>,
+    /// How long to search for failing states: 30s, 5m, 2h, or `none`.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = budget)]
+    pub budget: BudgetTime,
+    /// Which states to try at each crash point, separated by commas: program-order, guaranteed-only, few-lines:LINES,
+    /// torn, random:SEED:STATES, visible[:STATES].
+    #[arg(long, value_name = "LIST", default_value = STRATEGIES)]
+    pub strategy: String,
+    /// Take every crash point in the order of the trace, not first those whose call path is new.
+    #[arg(long)]
+    pub every: bool,
+    /// Take at most so many crash points with the same call path.
+    #[arg(long, value_name = "N", conflicts_with = "every")]
+    pub occurrences: Option<u64>,
+    /// Where crash points are: before flushes and `fences`, or after all `stores` as well.
+    #[arg(long, value_name = "WHERE", default_value = "fences")]
+    pub points: Density,
+    /// Crash inside functions that create pools (pmemobj_create and its like), too.
+    #[arg(long)]
+    pub creation: bool,
+    /// What survives a power failure: `adr` (the memory controller) or `eadr` (the caches, too).
+    #[arg(long, default_value = "adr", value_name = "MODEL")]
+    pub model: ModelKind,
+    /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
+    #[arg(long)]
+    pub strict_fences: bool,
+    /// A recovery that takes longer hangs.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    pub timeout: Duration,
+    /// Memory that a recovery may use, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 1024)]
+    pub memory: u64,
+    /// Processes that a recovery may have at a time.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub processes: u32,
+    /// How recoveries run: forks of a warm process, or the plain program each time.
+    #[arg(long, value_enum, default_value_t = Engine::ForkServer)]
+    pub engine: Engine,
+    /// Recoveries at a time. [default: the number of processors]
+    #[arg(short, long, value_name = "N")]
+    pub jobs: Option<usize>,
+    /// Run every state, also those that recovery cannot tell from one that was run.
+    #[arg(long)]
+    pub no_equivalence: bool,
+    /// Where to put findings, for `fencepost replay`.
+    #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
+    pub bundles: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    ForkServer,
+    Plain,
+}
+
+/// A time, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BudgetTime(pub Option<Duration>);
+
+fn budget(text: &str) -> Result<BudgetTime, String> {
+    if text == "none" { Ok(BudgetTime(None)) } else { duration(text).map(|time| BudgetTime(Some(time))) }
+}
+
+/// `500ms`, `30s`, `5m`, `2h`; a bare number is seconds.
+pub fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let factor = match unit {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        _ => return Err(format!("`{unit}` is no unit of time; write ms, s, m or h, as in 30s")),
+    };
+    let number: f64 =
+        number.parse().map_err(|_| format!("`{text}` is no time; write a number and a unit, as in 30s"))?;
+    Duration::try_from_secs_f64(number * factor).map_err(|error| format!("`{text}`: {error}"))
+}
+
+impl CrashOptions {
+    pub fn expectation(&self) -> Expectation {
+        Expectation { exit_codes: self.exit_ok.clone(), patterns: self.fail_pattern.clone() }
+    }
+
+    /// What to run on the crash images of a trace.
+    pub fn plan(&self, reader: &TraceReader) -> Result<Plan, String> {
+        let meta = &reader.tables().meta;
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let environment: Vec<_> = env::vars_os().collect();
+        let line = |command: &str| command_line(command, directory(meta), environment.clone()).map_err(|e| text(&e));
+        let recovery = match &self.recover {
+            Some(command) => line(command)?,
+            None => default_recovery(meta, environment.clone()).map_err(|e| text(&e))?,
+        };
+        for (option, command) in [("recovery", Some(&recovery))] {
+            if let Some(command) = command.filter(|command| command.executable().is_none()) {
+                return Err(format!("the {option} command `{}` is not found", command.program.display()));
+            }
+        }
+        Ok(Plan {
+            recovery,
+            checker: self.checker.as_deref().map(line).transpose()?,
+            oracle: oracle(&self.expectation())?,
+            limits: Limits {
+                wall: self.timeout,
+                cpu: self.timeout.max(Duration::from_secs(1)),
+                memory: self.memory << 20,
+                processes: self.processes,
+                ..Limits::default()
+            },
+            pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
+            engine: match self.engine {
+                Engine::ForkServer => EngineChoice::ForkServer,
+                Engine::Plain => EngineChoice::Plain,
+            },
+        })
+    }
+
+    pub fn search_options(&self, plan: &Plan) -> Result<SearchOptions, String> {
+        let fences = if self.strict_fences { Fences::Strict } else { Fences::All };
+        Ok(SearchOptions {
+            rules: Rules { model: self.model, fences },
+            selection: Selection {
+                density: self.points,
+                every: self.every,
+                occurrences: self.occurrences,
+                creation: self.creation,
+                ..Selection::default()
+            },
+            strategies: StrategySpec::list(&self.strategy).map_err(|error| error.to_string())?,
+            recovery: format!(
+                "{:?} {:?} {:?}",
+                words(&plan.recovery),
+                plan.checker.as_ref().map(words),
+                self.expectation()
+            ),
+            ..SearchOptions::default()
+        })
+    }
+
+    pub fn workers(&self) -> usize {
+        self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+
+    /// How the folder is named in a command for the user; none: it need not be.
+    pub fn bundles_option(&self) -> Option<String> {
+        (self.bundles != PathBuf::from(FOLDER)).then(|| self.bundles.display().to_string())
+    }
+
+    pub fn shard_or_whole(shard: Option<Shard>) -> Shard {
+        shard.unwrap_or(Shard::WHOLE)
+    }
+}
+
+fn words(command: &recover::command::Command) -> Vec<String> {
+    let args = command.args.iter().map(|arg| arg.to_string_lossy().into_owned());
+    std::iter::once(command.program.display().to_string()).chain(args).collect()
+}
+
+pub fn oracle(expectation: &Expectation) -> Result<Oracle, String> {
+    let mut oracle = Oracle::default();
+    if !expectation.exit_codes.is_empty() {
+        oracle.exit_ok = expectation.exit_codes.iter().copied().collect();
+    }
+    for pattern in &expectation.patterns {
+        oracle.patterns.push(Pattern::new(pattern).map_err(|error| error.to_string())?);
+    }
+    Ok(oracle)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read() {
+        assert_eq!(duration("30s"), Ok(Duration::from_secs(30)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        assert_eq!(duration("250ms"), Ok(Duration::from_millis(250)));
+        assert_eq!(duration("7"), Ok(Duration::from_secs(7)));
+        for wrong in ["", "s", "5 parsecs", "-1s"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(budget("none"), Ok(BudgetTime(None)));
+    }
+}

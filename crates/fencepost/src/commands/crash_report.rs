@@ -1,0 +1,93 @@
+//! What a search for failing crash states prints: findings, what was covered, what was not.
+
+use std::env;
+use std::io;
+use std::path::PathBuf;
+
+use cause::hunt::Hunted;
+use crash::outcome::Coverage;
+use finding::finding::Finding;
+use report::human::Human;
+use report::json::{self, CrashSummary};
+use trace::TraceReader;
+
+use crate::cli::MessageFormat;
+use crate::render;
+
+/// Prints findings (`others` are the lint's) and the coverage statement.
+pub fn print(reader: &TraceReader, hunted: &Hunted, others: &[Finding], format: MessageFormat) -> io::Result<()> {
+    let all: Vec<Finding> = hunted.findings.iter().chain(others).cloned().collect();
+    if format == MessageFormat::Json {
+        for finding in &all {
+            render::result(json::finding(finding))?;
+        }
+        for note in &hunted.notes {
+            render::note(note);
+        }
+        return render::result(json::crash_summary(&all, reader.event_count(), &numbers(&hunted.coverage)));
+    }
+    let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
+    let mut human = Human::new(true, folders.into());
+    for finding in &all {
+        render::result(format_args!("{}\n", human.finding(finding)))?;
+    }
+    for note in &hunted.notes {
+        render::note(note);
+    }
+    render::result(coverage(&hunted.coverage))?;
+    let summary = report::human::Summary { suppressed: 0, events: reader.event_count() };
+    render::result(human.summary(&all, &summary))
+}
+
+fn numbers(coverage: &Coverage) -> CrashSummary {
+    CrashSummary {
+        crash_points: coverage.crash_points,
+        failure_points: coverage.failure_points,
+        points_wanted: coverage.points_wanted,
+        points_decided: coverage.points_finished,
+        states_possible: coverage.states_possible.to_string(),
+        states_decided: coverage.states_decided,
+        states_failing: coverage.states_failing,
+        recovery_runs: coverage.recovery_runs,
+        runs_saved: coverage.runs_saved,
+        complete: coverage.complete,
+    }
+}
+
+/// What was looked at, and what was left out, in a few lines.
+fn coverage(coverage: &Coverage) -> String {
+    let count = render::count;
+    let mut text = format!(
+        "{} of {} crash points decided ({} with different call paths); {} states decided by {} recoveries, {} failed",
+        count(coverage.points_finished),
+        count(coverage.points_wanted),
+        count(coverage.failure_points),
+        count(coverage.states_decided),
+        count(coverage.recovery_runs),
+        count(coverage.states_failing),
+    );
+    if coverage.points_distinguished > 0 {
+        text += &format!(
+            "\nat {} of them all states that recovery can tell apart were decided",
+            count(coverage.points_distinguished)
+        );
+    }
+    if coverage.creation_points > 0 {
+        text += &format!(
+            "\n{} crash points inside pool creation were not judged (--creation judges them)",
+            count(coverage.creation_points)
+        );
+    }
+    let left = coverage.points_wanted.saturating_sub(coverage.points_finished);
+    if left > 0 {
+        text +=
+            &format!("\nnot explored: {} crash points, for which the budget did not suffice (--budget)", count(left));
+    }
+    if coverage.points_capped > 0 {
+        text += &format!(
+            "\nnot explored: further states at {} crash points, where a strategy met its limit (--strategy)",
+            count(coverage.points_capped)
+        );
+    }
+    text
+}

@@ -1,0 +1,99 @@
+//! `fencepost debug`: gdb on the recovery of a finding, with the crash image in place.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use cause::bundle::{Bundle, FOLDER};
+use clap::Args;
+use recover::command::Command;
+use recover::plain::Plain;
+
+use super::replay::Images;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost debug 1a2b3c4d
+  fencepost debug 1a2b3c4d -- -batch -ex continue -ex backtrace
+
+gdb stops the recovery when it is about to open a pool. The pool itself is not touched: recovery finds a private copy of the
+crash image in its place.";
+
+/// Run the recovery of a finding under gdb, stopped before it opens the pool.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Debug {
+    /// The finding, as the report names it; its first digits are enough.
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Where findings are.
+    #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
+    bundles: PathBuf,
+    /// The debugger.
+    #[arg(long, value_name = "PROGRAM", default_value = "gdb")]
+    gdb: PathBuf,
+    /// Further arguments for gdb, after the recovery has been stopped.
+    #[arg(last = true, value_name = "ARG")]
+    arguments: Vec<OsString>,
+}
+
+impl Debug {
+    pub fn run(&self) -> Exit {
+        match self.debug() {
+            Ok(exit) => exit,
+            Err(text) => {
+                render::error(text);
+                Exit::Usage
+            }
+        }
+    }
+
+    fn debug(&self) -> Result<Exit, String> {
+        let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
+        let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
+        let gdb = self.gdb(&bundle);
+        if gdb.executable().is_none() {
+            return Err(format!(
+                "`{}` is not found; install it (apt-get install gdb) or name it with --gdb",
+                self.gdb.display()
+            ));
+        }
+        let mut session = Plain::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
+        render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
+        match session.attend(&gdb).map_err(|error| error.to_string())? {
+            0 => Ok(Exit::Clean),
+            code => Ok(Exit::Target(code as u8)),
+        }
+    }
+
+    /// gdb with a catchpoint on every call that opens a pool, and the recovery started.
+    fn gdb(&self, bundle: &Bundle) -> Command {
+        let names = bundle.pools.iter().filter_map(|(pool, _)| pool.file_name()).map(|name| name.to_string_lossy());
+        // The path as the program gives it ends in the pool's name, whatever directory it is relative to.
+        let condition = |register: &str| {
+            let is_pool =
+                |name: std::borrow::Cow<'_, str>| format!("$_regex((char*){register}, \".*{}$\")", escaped(&name));
+            names.clone().map(is_pool).collect::<Vec<_>>().join(" || ")
+        };
+        let mut args: Vec<OsString> = vec!["-q".into(), "-ex".into(), "set breakpoint pending on".into()];
+        for (call, register) in [("openat", "$rsi"), ("open", "$rdi")] {
+            let commands = [format!("catch syscall {call}"), format!("condition $bpnum {}", condition(register))];
+            for command in commands {
+                args.extend(["-ex".into(), command.into()]);
+            }
+        }
+        args.extend(["-ex".into(), "run".into()]);
+        args.extend(self.arguments.iter().cloned());
+        args.push("--args".into());
+        args.push(bundle.recovery.program.clone().into());
+        args.extend(bundle.recovery.args.iter().cloned());
+        Command { program: self.gdb.clone(), args, ..bundle.recovery.clone() }
+    }
+}
+
+/// A file name inside a regular expression inside a string of gdb's.
+fn escaped(name: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+    name.chars().map(|c| if plain(c) { c } else { '.' }).collect()
+}

@@ -1,0 +1,97 @@
+//! `fencepost replay`: runs recovery again on the crash image of a finding.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use cause::bundle::{Bundle, FOLDER};
+use clap::Args;
+use recover::plain::{Plain, PoolFile};
+use tempfile::TempDir;
+
+use super::crash_options::oracle;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost replay 1a2b3c4d
+  fencepost replay --bundles /ci/artifacts/.fencepost 1a2b
+
+The pool itself is not touched: recovery finds a private copy of the crash image in its place. Exit code 1 says that the failure
+is still there, 0 that recovery passes now.";
+
+/// Run recovery again on the crash image of a finding, without instrumentation.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Replay {
+    /// The finding, as the report names it; its first digits are enough.
+    #[arg(value_name = "ID")]
+    id: String,
+    /// Where findings are.
+    #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
+    bundles: PathBuf,
+}
+
+impl Replay {
+    pub fn run(&self) -> Exit {
+        match self.replay() {
+            Ok(exit) => exit,
+            Err(text) => {
+                render::error(text);
+                Exit::Usage
+            }
+        }
+    }
+
+    fn replay(&self) -> Result<Exit, String> {
+        let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
+        let oracle = oracle(&bundle.expectation)?;
+        let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
+        let mut session = Plain::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
+        render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
+        let run = session.run(&bundle.recovery, &bundle.limits).map_err(|error| error.to_string())?;
+        let check = match bundle.checker.as_ref().filter(|_| oracle.wants_checker(&run)) {
+            Some(checker) => Some(session.run(checker, &bundle.limits).map_err(|error| error.to_string())?),
+            None => None,
+        };
+        let shown = |bytes: &[u8], to: &mut dyn Write| to.write_all(bytes).and_then(|()| to.flush());
+        for report in [Some(&run), check.as_ref()].into_iter().flatten() {
+            // Who has closed the streams does not want to see it.
+            let _ = shown(&report.stdout, &mut io::stdout());
+            let _ = shown(&report.stderr, &mut io::stderr());
+        }
+        let verdict = oracle.judge_named(&run, check.as_ref(), &|_| None);
+        if verdict.pass {
+            render::note("recovery passes on this crash image now");
+            return Ok(Exit::Clean);
+        }
+        render::warning(format_args!("reproduced: {}", verdict.symptom.text));
+        render::help(format_args!("`fencepost debug {}` runs it under gdb", bundle.id));
+        Ok(Exit::Findings)
+    }
+}
+
+/// Copies of the crash images, for recovery to change.
+#[derive(Debug)]
+pub struct Images {
+    _folder: TempDir,
+    files: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Images {
+    pub fn of(bundle: &Bundle) -> io::Result<Images> {
+        let folder = tempfile::Builder::new().prefix("fencepost-replay-").tempdir()?;
+        let mut files = Vec::new();
+        for (number, (pool, image)) in bundle.pools.iter().enumerate() {
+            let copy = folder.path().join(number.to_string());
+            fs::copy(image, &copy)?;
+            files.push((pool.clone(), copy));
+        }
+        Ok(Images { _folder: folder, files })
+    }
+
+    pub fn pool_files(&self) -> Vec<PoolFile<'_>> {
+        self.files.iter().map(|(path, content)| PoolFile { path: path.clone(), content }).collect()
+    }
+}
