@@ -65,7 +65,7 @@ static void resize(struct pool *p, uint64_t capacity)
 	persist(p->blocks[block], old->length * sizeof(struct element));
 #endif
 #if BUG == 5
-	PUT(p->used[old_block], 0); //~ 5 atomicity
+	PUT(p->used[old_block], 0); //~ 5 ordering
 	persist(&p->used[old_block], 8);
 #endif
 #if BUG == 4
@@ -81,7 +81,7 @@ static void resize(struct pool *p, uint64_t capacity)
 #if BUG != 2
 	fence();
 #endif
-	PUT(p->current, 1 - p->current);
+	PUT(p->current, 1 - p->current); //~ 5 ordering
 	persist(&p->current, 8);
 #endif
 #if BUG == 1

@@ -81,24 +81,19 @@ static void insert_entry(struct node *n, uint64_t key, uint64_t pointer)
 		persist(&e[end + 1].pointer, 8);
 	}
 	for (unsigned i = end; i > at; i--) {
-#if BUG == 2
-		PUT(e[i].key, e[i - 1].key); //~ 2 atomicity
-		PUT(e[i].pointer, e[i - 1].pointer); //~ 2 atomicity
-#else
 		PUT(e[i].pointer, e[i - 1].pointer); //~ 1 ordering
 		PUT(e[i].key, e[i - 1].key); //~ 1 ordering
-#endif
 		if (starts_line(&e[i]) && BUG != 1)
 			persist(&e[i], sizeof e[i]);
 	}
-	if (at < end)
-		PUT(e[at].pointer, left_pointer(n, at)); //~ 9 atomicity
+	if (at < end && BUG != 2)
+		PUT(e[at].pointer, left_pointer(n, at));
 #if BUG == 9
-	PUT(e[at].pointer, pointer); //~ 9 atomicity
-	PUT(e[at].key, key); //~ 9 atomicity
+	PUT(e[at].pointer, pointer); //~ 9 ordering
+	PUT(e[at].key, key); //~ 9 ordering
 #else
-	PUT(e[at].key, key);
-	PUT(e[at].pointer, pointer);
+	PUT(e[at].key, key); //~ 2 atomicity
+	PUT(e[at].pointer, pointer); //~ 2 atomicity
 #endif
 #if BUG == 1
 	persist(&e[at], (end - at + 1) * sizeof *e);
@@ -158,10 +153,10 @@ static void split(struct pool *p, struct node *leaf)
 	persist(new, sizeof *new);
 #endif
 #if BUG == 5
-	PUT(leaf->entries[middle].pointer, 0); //~ 5 atomicity
+	PUT(leaf->entries[middle].pointer, 0); //~ 5 ordering
 	persist(&leaf->entries[middle], 16);
 #endif
-	PUT(leaf->next, link_of(p, new)); //~ 4 durability
+	PUT(leaf->next, link_of(p, new)); //~ 4 durability 5 ordering
 #if BUG != 4
 	persist(&leaf->next, 8);
 #endif

@@ -113,10 +113,10 @@ static void receive(struct pool *p)
 	uint64_t head = p->head;
 #if BUG == 7
 	/* The slot is wiped before it leaves the queue. */
-	PUT(slot(p, head)->number, 0); //~ 7 atomicity
+	PUT(slot(p, head)->number, 0); //~ 7 ordering
 	persist(slot(p, head), sizeof(struct message));
 #endif
-	PUT(p->head, head + 1); //~ 3 durability 5 atomicity
+	PUT(p->head, head + 1); //~ 3 durability 5 atomicity 7 ordering
 #if BUG != 3
 	persist(&p->head, 8);
 #endif

@@ -172,9 +172,9 @@ static void split_path(struct pool *p, uint64_t *link, unsigned same, uint64_t k
 	set_child(above, 1, byte_of(key, old.depth + same), leaf);
 	persist(above, sizeof *above);
 #if BUG == 4
-	PUT(below->header.word, lower.word); //~ 4 atomicity
+	PUT(below->header.word, lower.word); //~ 4 ordering
 	persist(&below->header, 8);
-	PUT(*link, link_of(p, above)); //~ 4 atomicity
+	PUT(*link, link_of(p, above)); //~ 4 ordering
 	persist(link, 8);
 #else
 	PUT(*link, link_of(p, above));

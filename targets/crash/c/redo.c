@@ -78,8 +78,8 @@ static void tx_commit(struct pool *p)
 	fence();
 #endif
 #if BUG == 4
-	PUT(p->committed, 1); //~ 4 atomicity
-	PUT(p->entries, pending_count); //~ 4 atomicity
+	PUT(p->committed, 1); //~ 4 ordering
+	PUT(p->entries, pending_count); //~ 4 ordering
 #else
 	PUT(p->committed, pending_count);
 #endif

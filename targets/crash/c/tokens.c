@@ -114,10 +114,10 @@ static void erase(struct table *t, uint64_t key)
 	struct bucket *b = bucket_of(t, key);
 	unsigned j = find(b, key);
 #if BUG == 6
-	PUT(b->slots[j].key, 0); //~ 6 atomicity
+	PUT(b->slots[j].key, 0); //~ 6 ordering
 	persist(&b->slots[j].key, 8);
 #endif
-	PUT(b->tokens, b->tokens & ~(UINT64_C(1) << j));
+	PUT(b->tokens, b->tokens & ~(UINT64_C(1) << j)); //~ 6 ordering
 	persist(&b->tokens, 8);
 }
 
