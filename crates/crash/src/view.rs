@@ -1,13 +1,13 @@
 //! A crash point with the bytes that its states have.
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::rc::Rc;
 
 use num_bigint::BigUint;
 use persistency::line::LineId;
 use persistency::point::{Content, CrashPoint, LineView, PointError};
 use persistency::states::{Base, CrashState};
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::image::{CrashImage, GuaranteedImage, LineBytes};
@@ -17,6 +17,9 @@ use crate::image::{CrashImage, GuaranteedImage, LineBytes};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StateKey(u128);
 
+/// Contents of one line that differ in their bytes.
+pub type DistinctContents = Rc<[(Content, LineBytes)]>;
+
 /// What a power failure at one place of a trace could leave, byte for byte.
 #[derive(Debug)]
 pub struct PointView<'w> {
@@ -25,13 +28,14 @@ pub struct PointView<'w> {
     /// Of what [`StateKey`]s are made: per line and content. Filled as states are asked for.
     parts: RefCell<FxHashMap<(usize, Content), u128>>,
     everything: RefCell<Option<u128>>,
-    distinct: RefCell<FxHashMap<usize, Rc<[Content]>>>,
+    distinct: RefCell<FxHashMap<usize, DistinctContents>>,
+    places: OnceCell<FxHashMap<LineId, usize>>,
 }
 
 impl<'w> PointView<'w> {
     pub(crate) fn new(crash: CrashPoint<'w>, guaranteed: &'w GuaranteedImage) -> Self {
-        let (parts, everything, distinct) = Default::default();
-        PointView { crash, guaranteed, parts, everything, distinct }
+        let (parts, everything, distinct, places) = Default::default();
+        PointView { crash, guaranteed, parts, everything, distinct, places }
     }
 
     pub fn crash_point(&self) -> &CrashPoint<'w> {
@@ -49,7 +53,9 @@ impl<'w> PointView<'w> {
 
     /// The place of a line in [`lines`](Self::lines); none if it is not dirty.
     pub fn index_of(&self, id: LineId) -> Option<usize> {
-        self.lines().binary_search_by_key(&id, LineView::id).ok()
+        // Asked for every line that a recovery reads, nearly all of which are clean.
+        let lines = || self.lines().iter().enumerate().map(|(index, line)| (line.id(), index)).collect();
+        self.places.get_or_init(lines).get(&id).copied()
     }
 
     /// How many crash states there are, with every store whole.
@@ -77,15 +83,24 @@ impl<'w> PointView<'w> {
         }
     }
 
-    /// The contents of a dirty line that differ in their bytes, everything first, then fewer and fewer stores.
-    pub fn distinct_contents(&self, index: usize) -> Rc<[Content]> {
+    /// The contents of a dirty line that differ in their bytes, with these; everything first, then fewer and fewer
+    /// stores. Of several contents with equal bytes it is the one with the most stores.
+    pub fn distinct_contents(&self, index: usize) -> DistinctContents {
         if let Some(known) = self.distinct.borrow().get(&index) {
             return Rc::clone(known);
         }
-        let all = everything_of(&self.lines()[index]).kept;
-        let mut seen: FxHashSet<LineBytes> = FxHashSet::default();
-        let contents = (0..=all).rev().map(Content::whole);
-        let distinct: Rc<[Content]> = contents.filter(|&content| seen.insert(self.bytes(index, content))).collect();
+        let line = &self.lines()[index];
+        let mut bytes = self.guaranteed.line(line.id());
+        let mut newest: FxHashMap<LineBytes, u32> = FxHashMap::from_iter([(bytes, 0)]);
+        for (kept, store) in (1..).zip(line.stores()) {
+            let stored = line.bytes(store).expect("the walk's tracker keeps bytes");
+            bytes[store.start as usize..][..stored.len()].copy_from_slice(stored);
+            self.guaranteed.cut(line.id(), &mut bytes);
+            newest.insert(bytes, kept);
+        }
+        let mut distinct: Vec<_> = newest.into_iter().map(|(bytes, kept)| (Content::whole(kept), bytes)).collect();
+        distinct.sort_unstable_by_key(|(content, _)| std::cmp::Reverse(content.kept));
+        let distinct: DistinctContents = distinct.into();
         self.distinct.borrow_mut().insert(index, Rc::clone(&distinct));
         distinct
     }

@@ -1,11 +1,13 @@
 //! What the lines that recoveries read hold at the place where a worker is, as numbers of the tree.
 //!
-//! Recoveries read many lines, most of which are the same from one crash point to the next. A worker keeps the number
-//! of each line's content, so that following a path of the tree costs one comparison of numbers per line.
+//! Recoveries read many lines, most of which are the same from one crash point to the next, and all but the dirty ones
+//! are the same in all states of a point. A worker keeps the number of each line's content, and for each chunk whether
+//! the lines that are not dirty agree with it: then a look-up costs one test per chunk and the dirty lines on the way.
 
 use persistency::states::CrashState;
 use trace::event::PoolId;
 
+use super::chunks::ChunkId;
 use super::intern::RESERVED;
 use super::tree::Seen;
 use crate::changes::ChangeCursor;
@@ -26,6 +28,36 @@ pub struct SeenCache {
     /// The looks that are dirty lines of the point.
     varying: Vec<u32>,
     cursor: ChangeCursor,
+    /// By number of the chunk; those of earlier points are out of date.
+    chunks: Vec<(u32, Agreement)>,
+    point: u32,
+    /// What [`Agreement::Partly`] refers to.
+    partly: Vec<Partly>,
+}
+
+/// Does a chunk hold at this point?
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Agreement {
+    /// In all states.
+    Yes,
+    /// In none.
+    No,
+    /// In those that have the right contents of some dirty lines.
+    Partly(u32),
+}
+
+/// The places in a chunk that differ from state to state.
+#[derive(Debug)]
+struct Partly {
+    places: Vec<u32>,
+    /// Whatever they hold, something after them does not agree.
+    fails: bool,
+}
+
+/// How a state fares with a chunk.
+pub(super) enum Passage {
+    Through,
+    Stopped,
 }
 
 /// The content of a look, as far as it is known without its bytes.
@@ -40,6 +72,11 @@ pub(super) enum Held {
 impl SeenCache {
     /// The worker has come to a crash point. Call before any look-up there.
     pub fn arrive(&mut self, seen: &Seen, view: &PointView<'_>) {
+        self.point = self.point.wrapping_add(1);
+        if self.point == 0 {
+            self.chunks.clear();
+        }
+        self.partly.clear();
         for number in self.varying.drain(..) {
             self.current[number as usize] = STALE;
         }
@@ -47,17 +84,15 @@ impl SeenCache {
         if changes.all {
             self.current.fill(STALE);
         }
+        let known = self.current.len();
+        let find = |look: Read| seen.look(look).filter(|&number| (number as usize) < known);
         let pools = view.guaranteed().pools().map(Read::Length);
-        for look in changes.lines.into_iter().map(Read::Line).chain(pools) {
-            if let Some(number) = seen.look(look).filter(|&number| (number as usize) < self.current.len()) {
-                self.current[number as usize] = STALE;
-            }
+        for number in changes.lines.into_iter().map(Read::Line).chain(pools).filter_map(find) {
+            self.current[number as usize] = STALE;
         }
-        for line in view.lines() {
-            if let Some(number) = seen.look(Read::Line(line.id())).filter(|&n| (n as usize) < self.current.len()) {
-                self.current[number as usize] = VARIES;
-                self.varying.push(number);
-            }
+        for number in view.lines().iter().map(|line| Read::Line(line.id())).filter_map(find) {
+            self.current[number as usize] = VARIES;
+            self.varying.push(number);
         }
         self.grow(seen, view);
     }
@@ -89,6 +124,62 @@ impl SeenCache {
             }
             number => Held::Number(number),
         }
+    }
+
+    /// Follows a state through a chunk; calls `dirty` with each dirty line that is looked at.
+    pub(super) fn pass(
+        &mut self,
+        seen: &Seen,
+        view: &PointView<'_>,
+        state: &CrashState,
+        chunk: ChunkId,
+        mut dirty: impl FnMut(Read),
+    ) -> Passage {
+        let partly = match self.agreement(seen, view, state, chunk) {
+            Agreement::Yes => return Passage::Through,
+            Agreement::No => return Passage::Stopped,
+            Agreement::Partly(number) => &self.partly[number as usize],
+        };
+        let steps = seen.steps_of(chunk);
+        for &place in &partly.places {
+            let step = steps[place as usize];
+            let look = seen.look_at(step.look);
+            dirty(look);
+            if content(view, state, look) != seen.content_at(step.content) {
+                return Passage::Stopped;
+            }
+        }
+        if partly.fails { Passage::Stopped } else { Passage::Through }
+    }
+
+    fn agreement(&mut self, seen: &Seen, view: &PointView<'_>, state: &CrashState, chunk: ChunkId) -> Agreement {
+        let at = chunk.0 as usize;
+        if at >= self.chunks.len() {
+            self.chunks.resize(seen.chunk_count(), (self.point.wrapping_sub(1), Agreement::No));
+        }
+        let (point, known) = self.chunks[at];
+        if point == self.point {
+            return known;
+        }
+        let mut partly = Partly { places: Vec::new(), fails: false };
+        for (place, step) in (0..).zip(seen.steps_of(chunk)) {
+            if self.current[step.look as usize] == VARIES {
+                partly.places.push(place);
+            } else if !matches!(self.held(seen, view, state, step.look), Held::Number(own) if own == step.content) {
+                partly.fails = true;
+                break;
+            }
+        }
+        let agreement = match (partly.places.is_empty(), partly.fails) {
+            (true, false) => Agreement::Yes,
+            (true, true) => Agreement::No,
+            (false, _) => {
+                self.partly.push(partly);
+                Agreement::Partly(self.partly.len() as u32 - 1)
+            }
+        };
+        self.chunks[at] = (self.point, agreement);
+        agreement
     }
 }
 

@@ -1,6 +1,7 @@
 //! What recovery has shown so far: states that agree in all that it read need not be run.
 
 mod cache;
+mod chunks;
 mod intern;
 mod tree;
 

@@ -5,8 +5,8 @@
 //! leaf is a verdict. A state is followed down the tree, and if it comes to a leaf, that verdict is its own: recovery could not
 //! have told it from the run that made the leaf.
 //!
-//! Contents are compared exactly: each different line of 64 bytes gets a number. Stretches without a branch are one
-//! list with eight bytes per look. Lengths of pools count as looked at first, whether or not a run asked for them.
+//! Contents are compared exactly: each different line of 64 bytes gets a number. Stretches without a branch are lists
+//! of [chunks](super::chunks), which runs share. Lengths of pools count as looked at first, whether or not a run asked for them.
 //!
 //! A run that contradicts the tree shows that recovery is *not* deterministic. Then nothing that the tree says
 //! can be relied on; the caller stops using it.
@@ -15,7 +15,8 @@ use persistency::line::LineId;
 use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 
-use super::cache::{Held, SeenCache};
+use super::cache::{Held, Passage, SeenCache};
+use super::chunks::{ChunkId, Chunks, Step};
 use super::intern::Interner;
 use crate::image::LineBytes;
 use crate::recovery::{Read, Verdict};
@@ -24,7 +25,7 @@ use crate::view::PointView;
 /// How large the tree may grow. When it is full it goes on answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SeenLimits {
-    /// Looks in all paths together; eight bytes each.
+    /// Looks that are kept; about 20 bytes each.
     pub looks: usize,
     /// Different contents of lines; about a hundred bytes each.
     pub contents: usize,
@@ -32,7 +33,7 @@ pub struct SeenLimits {
 
 impl Default for SeenLimits {
     fn default() -> Self {
-        SeenLimits { looks: 48 << 20, contents: 4 << 20 }
+        SeenLimits { looks: 16 << 20, contents: 4 << 20 }
     }
 }
 
@@ -67,16 +68,10 @@ pub enum Contradiction {
     Verdicts { one: String, other: String },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
-    look: u32,
-    content: u32,
-}
-
 #[derive(Debug)]
 struct Node {
     /// Looks with a single known content each.
-    steps: Vec<Step>,
+    chunks: Vec<ChunkId>,
     end: End,
 }
 
@@ -100,7 +95,11 @@ pub struct Seen {
     nodes: Vec<Node>,
     verdicts: Vec<Verdict>,
     numbers: FxHashMap<Verdict, u32>,
-    steps: usize,
+    chunks: Chunks,
+    /// Chunks in all nodes together.
+    listed: usize,
+    /// By look, the one that came after it last time: likely to come again.
+    followers: Vec<u32>,
     limits: SeenLimits,
 }
 
@@ -121,6 +120,18 @@ impl Seen {
         self.looks.values_from(first)
     }
 
+    pub(super) fn content_at(&self, number: u32) -> LineBytes {
+        self.contents.get(number)
+    }
+
+    pub(super) fn steps_of(&self, chunk: ChunkId) -> &[Step] {
+        self.chunks.get(chunk)
+    }
+
+    pub(super) fn chunk_count(&self) -> usize {
+        self.chunks.len()
+    }
+
     pub(super) fn content(&self, bytes: &LineBytes) -> Option<u32> {
         self.contents.find(bytes)
     }
@@ -129,18 +140,15 @@ impl Seen {
     pub fn lookup(&self, cache: &mut SeenCache, view: &PointView<'_>, state: &CrashState) -> Option<Decided> {
         cache.grow(self, view);
         let mut dirty_reads = Vec::new();
+        let mut note = |look: Read| {
+            if let Read::Line(line) = look {
+                dirty_reads.push(line);
+            }
+        };
         let mut node = self.nodes.first()?;
         loop {
-            for step in &node.steps {
-                let same = match cache.held(self, view, state, step.look) {
-                    Held::Number(number) => number == step.content,
-                    Held::Varying(bytes) => {
-                        self.note_dirty(step.look, &mut dirty_reads);
-                        bytes == self.contents.get(step.content)
-                    }
-                    Held::New(_) => false,
-                };
-                if !same {
+            for &chunk in &node.chunks {
+                if matches!(cache.pass(self, view, state, chunk, &mut note), Passage::Stopped) {
                     return None;
                 }
             }
@@ -152,7 +160,7 @@ impl Seen {
                     let content = match cache.held(self, view, state, *look) {
                         Held::Number(number) => number,
                         Held::Varying(bytes) => {
-                            self.note_dirty(*look, &mut dirty_reads);
+                            note(self.looks.get(*look));
                             self.contents.find(&bytes)?
                         }
                         Held::New(_) => return None,
@@ -160,12 +168,6 @@ impl Seen {
                     node = &self.nodes[*children.get(&content)?];
                 }
             }
-        }
-    }
-
-    fn note_dirty(&self, look: u32, dirty_reads: &mut Vec<LineId>) {
-        if let Read::Line(line) = self.looks.get(look) {
-            dirty_reads.push(line);
         }
     }
 
@@ -184,17 +186,18 @@ impl Seen {
         }
         let (mut node, mut at) = (0, 0);
         loop {
-            let steps = &self.nodes[node].steps;
-            let differs = steps.iter().zip(&path[at..]).position(|(known, own)| known != own);
-            match differs {
-                Some(after) if steps[after].look != path[at + after].look => {
-                    return Err(self.reads_differ(at + after, Some(steps[after].look), path.get(at + after)));
+            for (number, &chunk) in self.nodes[node].chunks.iter().enumerate() {
+                let (known, own) = (self.chunks.get(chunk), &path[at..]);
+                match known.iter().zip(own).position(|(known, own)| known != own) {
+                    Some(after) if known[after].look != own[after].look => {
+                        return Err(self.reads_differ(at + after, Some(known[after].look), Some(&own[after])));
+                    }
+                    Some(after) => return Ok(self.split(node, (number, after), &own[after..], verdict)),
+                    None if own.len() < known.len() => {
+                        return Err(self.reads_differ(path.len(), Some(known[own.len()].look), None));
+                    }
+                    None => at += known.len(),
                 }
-                Some(after) => return Ok(self.split(node, after, &path[at + after..], verdict)),
-                None if path.len() - at < steps.len() => {
-                    return Err(self.reads_differ(path.len(), Some(steps[path.len() - at].look), None));
-                }
-                None => at += steps.len(),
             }
             match &self.nodes[node].end {
                 End::Leaf(known) => {
@@ -236,10 +239,16 @@ impl Seen {
     ) -> Option<Vec<Step>> {
         let lengths = view.guaranteed().pools().map(Read::Length);
         let lines = reads.iter().copied().filter(|read| matches!(read, Read::Line(_)));
-        let mut path = Vec::with_capacity(reads.len() + 1);
+        let mut path: Vec<Step> = Vec::with_capacity(reads.len() + 1);
         for read in lengths.chain(lines) {
-            let look = self.looks.add(read)?;
-            cache.grow(self, view);
+            let look = self.add_look(read, path.last())?;
+            if look as usize >= self.followers.len() {
+                self.followers.push(look);
+                cache.grow(self, view);
+            }
+            if let Some(last) = path.last() {
+                self.followers[last.look as usize] = look;
+            }
             let content = match cache.held(self, view, state, look) {
                 Held::Number(number) => number,
                 Held::Varying(bytes) | Held::New(bytes) => {
@@ -254,12 +263,21 @@ impl Seen {
         Some(path)
     }
 
+    fn add_look(&mut self, read: Read, last: Option<&Step>) -> Option<u32> {
+        let guess = last.map(|last| self.followers[last.look as usize]);
+        match guess {
+            Some(guess) if self.looks.get(guess) == read => Some(guess),
+            _ => self.looks.add(read),
+        }
+    }
+
     /// A new node that ends a path; none if there is no room.
     fn leaf(&mut self, steps: &[Step], verdict: &Verdict) -> Option<usize> {
-        if self.steps + steps.len() > self.limits.looks {
+        if self.chunks.weight() + self.listed + 4 * self.nodes.len() > self.limits.looks {
             return None;
         }
-        self.steps += steps.len();
+        let chunks = self.chunks.add(steps);
+        self.listed += chunks.len();
         let number = match self.numbers.get(verdict) {
             Some(&known) => known,
             None => {
@@ -269,21 +287,26 @@ impl Seen {
                 number
             }
         };
-        self.nodes.push(Node { steps: steps.to_vec(), end: End::Leaf(number) });
+        self.nodes.push(Node { chunks, end: End::Leaf(number) });
         Some(self.nodes.len() - 1)
     }
 
-    /// Puts a branch after the first `after` steps of a node. `own` begins with the look that has another content.
-    fn split(&mut self, node: usize, after: usize, own: &[Step], verdict: &Verdict) -> Inserted {
+    /// Puts a branch into a node, in place of step `after` of its chunk `number`. `own` begins with the look that has
+    /// another content.
+    fn split(&mut self, node: usize, (number, after): (usize, usize), own: &[Step], verdict: &Verdict) -> Inserted {
         let Some(new) = self.leaf(&own[1..], verdict) else { return Inserted::Full };
-        let mut rest = self.nodes[node].steps.split_off(after);
-        let known = rest.remove(0);
-        rest.shrink_to_fit();
+        let later = self.nodes[node].chunks.split_off(number);
+        let cut = self.chunks.get(later[0]).to_vec();
+        let head = self.chunks.add(&cut[..after]);
+        let mut rest = self.chunks.add(&cut[after + 1..]);
+        rest.extend(&later[1..]);
+        self.listed += 2;
         let moved = self.nodes.len();
-        let children = FxHashMap::from_iter([(known.content, moved), (own[0].content, new)]);
-        let end = std::mem::replace(&mut self.nodes[node].end, End::Branch { look: known.look, children });
-        self.nodes[node].steps.shrink_to_fit();
-        self.nodes.push(Node { steps: rest, end });
+        let children = FxHashMap::from_iter([(cut[after].content, moved), (own[0].content, new)]);
+        let end = std::mem::replace(&mut self.nodes[node].end, End::Branch { look: cut[after].look, children });
+        self.nodes[node].chunks.extend(head);
+        self.nodes[node].chunks.shrink_to_fit();
+        self.nodes.push(Node { chunks: rest, end });
         Inserted::New
     }
 

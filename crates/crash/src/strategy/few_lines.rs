@@ -63,19 +63,19 @@ impl Strategy for FewLines {
 
 fn deviations(view: &PointView<'_>, base: Base) -> Deviations {
     let lines = view.lines().iter().enumerate().map(|(index, line)| {
-        let contents = view.distinct_contents(index);
+        let (guaranteed, everything) = (view.bytes(index, Content::default()), view.bytes(index, everything_of(line)));
         let (own, other) = match base {
-            Base::Guaranteed => (Content::default(), everything_of(line)),
-            Base::Everything => (everything_of(line), Content::default()),
+            Base::Guaranteed => (guaranteed, everything),
+            Base::Everything => (everything, guaranteed),
         };
-        let (own, other) = (view.bytes(index, own), view.bytes(index, other));
-        let mut contents: Vec<Content> =
-            contents.iter().copied().filter(|&content| view.bytes(index, content) != own).collect();
+        let distinct = view.distinct_contents(index);
+        let mut contents: Vec<_> = distinct.iter().filter(|(_, bytes)| *bytes != own).collect();
         if base == Base::Guaranteed {
             contents.reverse();
         }
         // Stable: those between the extremes stay in the order of their distance from the base.
-        contents.sort_by_key(|&content| view.bytes(index, content) != other);
+        contents.sort_by_key(|(_, bytes)| *bytes != other);
+        let contents: Vec<Content> = contents.into_iter().map(|(content, _)| *content).collect();
         (line.id(), contents)
     });
     lines.filter(|(_, contents)| !contents.is_empty()).collect()

@@ -109,9 +109,9 @@ impl Strategy for Visible {
         for &line in &reads[before..] {
             let Some(index) = view.index_of(line) else { continue };
             let used = state.content(&view.lines()[index]);
-            let same = view.bytes(index, used);
-            for &content in view.distinct_contents(index).iter() {
-                if content != used && view.bytes(index, content) != same {
+            // What was used is one of these: all are either everything or came from here.
+            for &(content, _) in view.distinct_contents(index).iter() {
+                if content != used {
                     self.wait(deviating + 1, Some(Rc::new(Fixed { parent: path.clone(), line, content })));
                 }
             }
