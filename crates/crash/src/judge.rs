@@ -18,6 +18,9 @@ use crate::view::{PointView, StateKey};
 /// Passing states of a point that are kept to compare failing ones with.
 const KEEP_PASSING: usize = 32;
 
+/// Failing states of a point that are kept, of all strategies and symptoms together.
+const KEEP_FAILING: usize = 64;
+
 /// What all workers share of the states decided so far.
 #[derive(Debug)]
 pub(crate) struct Knowledge {
@@ -55,7 +58,7 @@ pub(crate) struct Task<'a> {
     pub strategies: &'a [StrategySpec],
     /// These have been at this point before: what they name is decided and counted.
     pub earlier: &'a [StrategySpec],
-    /// Failing states to keep, per strategy.
+    /// Failing states to keep, per strategy and symptom.
     pub keep_failing: usize,
 }
 
@@ -106,7 +109,8 @@ impl<R: Recovery> Judge<'_, R> {
             outcome.finished &= done.reach != Reach::Stopped;
             outcome.strategies.push(done);
         }
-        if outcome.failing.is_empty() {
+        // The quick ones are few, and what others find later is compared with them.
+        if outcome.failing.is_empty() && !task.strategies.iter().all(|strategy| strategy.is_quick()) {
             outcome.passing.clear();
         }
         Ok(outcome)
@@ -197,7 +201,9 @@ fn keep(
         }
     } else {
         done.failing += 1;
-        if done.failing <= most as u64 {
+        // Another symptom may be another bug.
+        let alike = |known: &&FailingState| known.strategy == strategy && known.verdict.agrees(verdict);
+        if outcome.failing.len() < KEEP_FAILING && outcome.failing.iter().filter(alike).count() < most {
             outcome.failing.push(FailingState { strategy, state, verdict: verdict.clone() });
         }
     }

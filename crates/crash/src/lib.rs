@@ -19,6 +19,7 @@ pub mod image;
 pub mod journal;
 mod judge;
 mod names;
+mod newest;
 pub mod outcome;
 pub mod points;
 pub mod recovery;

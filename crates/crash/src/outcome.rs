@@ -39,7 +39,7 @@ pub struct PointOutcome {
     pub states_possible: BigUint,
     pub strategies: Vec<StrategyOutcome>,
     pub failing: Vec<FailingState>,
-    /// Some states that recovery got right, where others failed: to compare with.
+    /// Some states that recovery got right: to compare failing ones with.
     pub passing: Vec<CrashState>,
     /// How many recoveries were run, and how many runs earlier ones made unnecessary.
     pub runs: u64,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use trace::event::EventId;
 
 use crate::points::{Density, Point};
-use crate::survey::Survey;
+use crate::survey::{Known, Pick, Survey};
 
 /// Which crash points are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,32 +44,41 @@ impl Round {
 }
 
 impl Selection {
-    /// All rounds that have points. The points of a round are in the order of the trace.
-    pub fn rounds(&self, survey: &Survey, shard: Shard) -> Vec<(Round, Vec<Point>)> {
-        let mut rounds: Vec<(Round, Vec<Point>)> = Vec::new();
-        for (point, known) in survey.points() {
-            let wanted = (self.creation || !known.creation)
-                && self.occurrences.is_none_or(|most| point.occurrence <= most)
-                && self.from.is_none_or(|from| point.at >= from)
-                && self.to.is_none_or(|to| point.at <= to)
-                && shard.has(point.index);
-            if wanted {
-                let round = if self.every { 0 } else { round_of(point.occurrence) };
-                while rounds.len() <= round as usize {
-                    rounds.push((Round(rounds.len() as u32), Vec::new()));
-                }
-                rounds[round as usize].1.push(point);
-            }
+    /// The rounds that have points, and how many.
+    pub fn rounds(&self, survey: &Survey, shard: Shard) -> Vec<(Round, u64)> {
+        let mut counts: Vec<u64> = Vec::new();
+        for (round, _) in self.wanted(survey, shard) {
+            let at = round.0 as usize;
+            counts.resize(counts.len().max(at + 1), 0);
+            counts[at] += 1;
         }
-        rounds.retain(|(_, points)| !points.is_empty());
-        rounds
+        (0..).map(Round).zip(counts).filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// The points of a round, in the order of the trace.
+    pub fn picks(&self, survey: &Survey, shard: Shard, round: Round) -> Vec<Pick> {
+        self.wanted(survey, shard).filter(|(of, _)| *of == round).map(|(_, pick)| pick).collect()
+    }
+
+    fn wanted<'s>(&self, survey: &'s Survey, shard: Shard) -> impl Iterator<Item = (Round, Pick)> + use<'s> {
+        let Selection { every, occurrences, creation, from, to, .. } = *self;
+        let wanted = move |point: &Point, known: &Known| {
+            (creation || !known.creation)
+                && occurrences.is_none_or(|most| point.occurrence <= most)
+                && from.is_none_or(|from| point.at >= from)
+                && to.is_none_or(|to| point.at <= to)
+                && shard.has(point.index)
+        };
+        survey.points().filter(move |(point, known)| wanted(point, known)).map(move |(point, _)| {
+            let round = if every { Round(0) } else { round_of(point.occurrence) };
+            (round, Pick { index: point.index, occurrence: point.occurrence })
+        })
     }
 }
 
-fn round_of(occurrence: u64) -> u32 {
-    (0..)
-        .find(|&round| Round(round).occurrences().contains(&occurrence))
-        .expect("the rounds have all numbers from 1 on")
+fn round_of(occurrence: u64) -> Round {
+    let has = |round: &Round| round.occurrences().contains(&occurrence);
+    (0..).map(Round).find(has).expect("the rounds have all numbers from 1 on")
 }
 
 /// One of several parts into which the crash points are dealt out, so that several machines can share a search.
@@ -123,7 +132,7 @@ mod tests {
     fn rounds_grow_fourfold_and_leave_nothing_out() {
         let ranges: Vec<_> = (0..4).map(|round| Round(round).occurrences()).collect();
         assert_eq!(ranges, [1..=1, 2..=4, 5..=16, 17..=64]);
-        assert_eq!([1, 2, 4, 5, 16, 17, u64::MAX].map(round_of), [0, 1, 1, 2, 2, 3, 32]);
+        assert_eq!([1, 2, 4, 5, 16, 17, u64::MAX].map(|n| round_of(n).0), [0, 1, 1, 2, 2, 3, 32]);
     }
 
     #[test]

@@ -11,13 +11,12 @@ use trace::event::EventId;
 use crate::journal::{Journal, JournalError};
 use crate::judge::Knowledge;
 use crate::outcome::{Coverage, PointOutcome, merge};
-use crate::points::Point;
 use crate::recovery::{Recovery, RecoveryError};
 use crate::rounds::{Round, Selection, Shard};
 use crate::seen::{Seen, SeenLimits};
 use crate::stages::stages;
 use crate::strategy::StrategySpec;
-use crate::survey::Survey;
+use crate::survey::{Pick, Survey};
 use crate::walk::{Rules, Walk, WalkError};
 use crate::worker::{Shared, Totals, Worker};
 
@@ -28,7 +27,7 @@ pub struct SearchOptions {
     pub selection: Selection,
     /// As [`StrategySpec::list`] returns them.
     pub strategies: Vec<StrategySpec>,
-    /// Failing states to keep per point and strategy. All are counted.
+    /// Failing states to keep per point, strategy and symptom. All are counted.
     pub keep_failing: usize,
     /// What is run on the images and how it is judged, as the user could say it again. Only compared.
     pub recovery: String,
@@ -146,13 +145,17 @@ impl<'a> Search<'a> {
         }
         let totals = Totals::default();
         for (number, stage) in stages.iter().enumerate() {
-            let is_known = |point: &&Point| stage.strategies.iter().all(|spec| known.contains(&(point.index, *spec)));
-            let points: Vec<Point> = stage.points.iter().filter(|point| !is_known(point)).copied().collect();
-            if points.is_empty() || self.is_stopped(&totals) {
+            if self.is_stopped(&totals) {
+                break;
+            }
+            let is_new = |pick: &Pick| !stage.strategies.iter().all(|spec| known.contains(&(pick.index, *spec)));
+            let mut picks = self.options.selection.picks(self.survey, self.shard, stage.round);
+            picks.retain(is_new);
+            if picks.is_empty() {
                 continue;
             }
             let place = Progress { stage: number + 1, stages: stages.len(), round: stage.round, ..Progress::default() };
-            let shared = Shared::new(self, stage, &points, &knowledge, &totals, place);
+            let shared = Shared::new(self, stage, &picks, &knowledge, &totals, place);
             let results: Vec<Result<(), SearchError>> = std::thread::scope(|scope| {
                 let shared = &shared;
                 let threads: Vec<_> =
@@ -187,7 +190,7 @@ pub fn coverage(survey: &Survey, options: &SearchOptions, shard: Shard, outcomes
         crash_points: survey.len(),
         failure_points: survey.failure_points().len() as u64,
         creation_points: survey.creation_points(),
-        points_wanted: rounds.iter().map(|(_, points)| points.len() as u64).sum(),
+        points_wanted: rounds.iter().map(|(_, count)| count).sum(),
         ..Coverage::default()
     };
     coverage.add(outcomes, options.strategies.len());

@@ -16,6 +16,13 @@ pub struct Known {
     pub creation: bool,
 }
 
+/// A crash point of a survey, in little room: there may be millions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pick {
+    pub index: u64,
+    pub occurrence: u64,
+}
+
 /// The crash points of a trace.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
@@ -73,6 +80,12 @@ impl Survey {
     /// Crash points that lie in the creation of a pool.
     pub fn creation_points(&self) -> u64 {
         self.keys.iter().filter(|known| known.creation).map(|known| known.occurrences).sum()
+    }
+
+    /// One of them.
+    pub fn point(&self, pick: Pick) -> Point {
+        let (at, number) = self.points[pick.index as usize];
+        Point { index: pick.index, at, key: self.keys[number as usize].key, occurrence: pick.occurrence }
     }
 
     /// All crash points in order, each with what is known of its failure point.

@@ -1,6 +1,7 @@
 //! A crash point with the bytes that its states have.
 
 use std::cell::{OnceCell, RefCell};
+use std::cmp::Reverse;
 use std::rc::Rc;
 
 use num_bigint::BigUint;
@@ -11,6 +12,7 @@ use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::image::{CrashImage, GuaranteedImage, LineBytes};
+use crate::newest::NewestContents;
 
 /// Stands for the bytes of a crash state at its point: states with equal bytes have equal ones. Two others are taken for
 /// one with a probability of 2⁻¹²⁸ per pair.
@@ -18,24 +20,39 @@ use crate::image::{CrashImage, GuaranteedImage, LineBytes};
 pub struct StateKey(u128);
 
 /// Contents of one line that differ in their bytes.
-pub type DistinctContents = Rc<[(Content, LineBytes)]>;
+#[derive(Debug)]
+pub struct DistinctContents {
+    /// Everything first, then fewer and fewer stores. Of several contents with equal bytes it is the one with the most
+    /// stores.
+    pub contents: Vec<(Content, LineBytes)>,
+    /// False if the line has too many pending stores to look at every one of them.
+    pub are_all: bool,
+}
+
+/// Of lines with more pending stores only the newest ones are taken apart.
+const MOST_CONTENTS: usize = 4096;
 
 /// What a power failure at one place of a trace could leave, byte for byte.
 #[derive(Debug)]
 pub struct PointView<'w> {
     crash: CrashPoint<'w>,
     guaranteed: &'w GuaranteedImage,
+    newest: &'w RefCell<NewestContents>,
     /// Of what [`StateKey`]s are made: per line and content. Filled as states are asked for.
     parts: RefCell<FxHashMap<(usize, Content), u128>>,
     everything: RefCell<Option<u128>>,
-    distinct: RefCell<FxHashMap<usize, DistinctContents>>,
+    distinct: RefCell<FxHashMap<usize, Rc<DistinctContents>>>,
     places: OnceCell<FxHashMap<LineId, usize>>,
 }
 
 impl<'w> PointView<'w> {
-    pub(crate) fn new(crash: CrashPoint<'w>, guaranteed: &'w GuaranteedImage) -> Self {
+    pub(crate) fn new(
+        crash: CrashPoint<'w>,
+        guaranteed: &'w GuaranteedImage,
+        newest: &'w RefCell<NewestContents>,
+    ) -> Self {
         let (parts, everything, distinct, places) = Default::default();
-        PointView { crash, guaranteed, parts, everything, distinct, places }
+        PointView { crash, guaranteed, newest, parts, everything, distinct, places }
     }
 
     pub fn crash_point(&self) -> &CrashPoint<'w> {
@@ -69,6 +86,16 @@ impl<'w> PointView<'w> {
     /// If the line cannot have this content.
     pub fn bytes(&self, index: usize, content: Content) -> LineBytes {
         let line = &self.lines()[index];
+        if content == everything_of(line) {
+            return self.newest.borrow_mut().bytes(line, self.guaranteed);
+        }
+        if let Some(distinct) = self.distinct.borrow().get(&index).filter(|_| content.torn.is_empty()) {
+            let found =
+                distinct.contents.binary_search_by_key(&Reverse(content.kept), |(known, _)| Reverse(known.kept));
+            if let Ok(at) = found {
+                return distinct.contents[at].1;
+            }
+        }
         let mut bytes = self.guaranteed.line(line.id());
         line.overlay(content, &mut bytes).expect("a content of this line");
         self.guaranteed.cut(line.id(), &mut bytes);
@@ -83,24 +110,26 @@ impl<'w> PointView<'w> {
         }
     }
 
-    /// The contents of a dirty line that differ in their bytes, with these; everything first, then fewer and fewer
-    /// stores. Of several contents with equal bytes it is the one with the most stores.
-    pub fn distinct_contents(&self, index: usize) -> DistinctContents {
+    /// The contents of a dirty line that differ in their bytes, with these.
+    pub fn distinct_contents(&self, index: usize) -> Rc<DistinctContents> {
         if let Some(known) = self.distinct.borrow().get(&index) {
             return Rc::clone(known);
         }
         let line = &self.lines()[index];
         let mut bytes = self.guaranteed.line(line.id());
         let mut newest: FxHashMap<LineBytes, u32> = FxHashMap::from_iter([(bytes, 0)]);
+        let left_out = line.stores().len().saturating_sub(MOST_CONTENTS);
         for (kept, store) in (1..).zip(line.stores()) {
             let stored = line.bytes(store).expect("the walk's tracker keeps bytes");
             bytes[store.start as usize..][..stored.len()].copy_from_slice(stored);
-            self.guaranteed.cut(line.id(), &mut bytes);
-            newest.insert(bytes, kept);
+            if kept as usize > left_out {
+                self.guaranteed.cut(line.id(), &mut bytes);
+                newest.insert(bytes, kept);
+            }
         }
-        let mut distinct: Vec<_> = newest.into_iter().map(|(bytes, kept)| (Content::whole(kept), bytes)).collect();
-        distinct.sort_unstable_by_key(|(content, _)| std::cmp::Reverse(content.kept));
-        let distinct: DistinctContents = distinct.into();
+        let mut contents: Vec<_> = newest.into_iter().map(|(bytes, kept)| (Content::whole(kept), bytes)).collect();
+        contents.sort_unstable_by_key(|(content, _)| Reverse(content.kept));
+        let distinct = Rc::new(DistinctContents { contents, are_all: left_out == 0 });
         self.distinct.borrow_mut().insert(index, Rc::clone(&distinct));
         distinct
     }

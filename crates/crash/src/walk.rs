@@ -1,6 +1,9 @@
 //! A walk over a trace: at each place that it stops at, what is guaranteed and what is pending.
 
+use std::cell::RefCell;
+
 use persistency::domain::Detail;
+use persistency::effect::Effect;
 use persistency::model::{Fences, ModelKind};
 use persistency::tracker::Tracker;
 use serde::{Deserialize, Serialize};
@@ -8,6 +11,7 @@ use trace::event::EventId;
 use trace::{Events, ReadError, TraceReader};
 
 use crate::image::GuaranteedImage;
+use crate::newest::NewestContents;
 use crate::view::PointView;
 
 /// By which rules stores become guaranteed.
@@ -49,6 +53,7 @@ pub struct Walk<'r> {
     events: Events<'r>,
     tracker: Tracker,
     guaranteed: GuaranteedImage,
+    newest: RefCell<NewestContents>,
     at: EventId,
 }
 
@@ -60,6 +65,7 @@ impl<'r> Walk<'r> {
             events: reader.events(),
             tracker: rules.tracker(),
             guaranteed: GuaranteedImage::initial(reader)?,
+            newest: RefCell::default(),
             at: EventId(0),
         })
     }
@@ -69,6 +75,7 @@ impl<'r> Walk<'r> {
         self.events = self.reader.events();
         self.tracker = self.rules.tracker();
         self.guaranteed.rewind(self.reader)?;
+        self.newest.get_mut().forget();
         self.at = EventId(0);
         Ok(())
     }
@@ -95,6 +102,9 @@ impl<'r> Walk<'r> {
             let Some(event) = self.events.next()? else { break };
             let step = self.tracker.apply(self.at, &event);
             self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
+            if matches!(step.effect, Effect::Resized { .. } | Effect::Zeroed { .. }) {
+                self.newest.get_mut().forget();
+            }
             self.at.0 += 1;
         }
         Ok(())
@@ -102,6 +112,6 @@ impl<'r> Walk<'r> {
 
     /// What a power failure here could leave.
     pub fn view(&self) -> PointView<'_> {
-        PointView::new(self.tracker.crash_point(), &self.guaranteed)
+        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest)
     }
 }

@@ -10,6 +10,7 @@ use crate::recovery::Recovery;
 use crate::search::{Progress, Search, SearchError};
 use crate::seen::SeenCache;
 use crate::stages::Stage;
+use crate::survey::Pick;
 use crate::walk::Walk;
 
 /// Counts of the whole search.
@@ -24,7 +25,7 @@ pub(crate) struct Totals {
 pub(crate) struct Shared<'s> {
     search: &'s Search<'s>,
     stage: &'s Stage,
-    points: &'s [Point],
+    picks: &'s [Pick],
     /// The next point that nobody has taken. Points are taken in order, so that no walk has to go back.
     next: AtomicUsize,
     done: AtomicU64,
@@ -40,13 +41,13 @@ impl<'s> Shared<'s> {
     pub fn new(
         search: &'s Search<'s>,
         stage: &'s Stage,
-        points: &'s [Point],
+        picks: &'s [Pick],
         knowledge: &'s Knowledge,
         totals: &'s Totals,
         place: Progress,
     ) -> Self {
         let (next, done, failed, outcomes) = Default::default();
-        Shared { search, stage, points, next, done, failed, knowledge, outcomes, totals, place }
+        Shared { search, stage, picks, next, done, failed, knowledge, outcomes, totals, place }
     }
 
     pub fn into_outcomes(self) -> Vec<PointOutcome> {
@@ -60,7 +61,7 @@ impl<'s> Shared<'s> {
     fn show_progress(&self) {
         (self.search.on_progress)(&Progress {
             points_done: self.done.load(Ordering::Relaxed),
-            points: self.points.len() as u64,
+            points: self.picks.len() as u64,
             states_decided: self.totals.decided.load(Ordering::Relaxed),
             states_failing: self.totals.failing.load(Ordering::Relaxed),
             recovery_runs: self.totals.runs.load(Ordering::Relaxed),
@@ -98,13 +99,14 @@ impl<'r, R: Recovery> Worker<'r, R> {
 
     fn go(&mut self, shared: &Shared<'_>) -> Result<(), SearchError> {
         while !shared.is_stopped() {
-            let Some(point) = shared.points.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let Some(pick) = shared.picks.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { break };
+            let point = shared.search.survey.point(*pick);
             if point.at < self.walk.at() {
                 // The stage before has left the walk behind this point.
                 self.walk.rewind()?;
             }
             self.walk.advance_to(point.at)?;
-            let outcome = self.judge(shared, point)?;
+            let outcome = self.judge(shared, &point)?;
             shared.finish(outcome)?;
         }
         Ok(())

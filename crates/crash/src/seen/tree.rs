@@ -237,6 +237,8 @@ impl Seen {
         state: &CrashState,
         reads: &[Read],
     ) -> Option<Vec<Step>> {
+        // Other workers may have added looks since.
+        cache.grow(self, view);
         let lengths = view.guaranteed().pools().map(Read::Length);
         let lines = reads.iter().copied().filter(|read| matches!(read, Read::Line(_)));
         let mut path: Vec<Step> = Vec::with_capacity(reads.len() + 1);

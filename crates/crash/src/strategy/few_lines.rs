@@ -39,7 +39,8 @@ impl FewLines {
         let again = bases.clone();
         let extremes = (0..=most).flat_map(move |size| bases(size, Part::Extremes));
         let others = (1..=most).flat_map(move |size| again(size, Part::Others));
-        FewLines { states: Box::new(extremes.chain(others)), left: cap, capped: false }
+        let capped = (0..view.lines().len()).any(|index| !view.distinct_contents(index).are_all);
+        FewLines { states: Box::new(extremes.chain(others)), left: cap, capped }
     }
 }
 
@@ -69,7 +70,7 @@ fn deviations(view: &PointView<'_>, base: Base) -> Deviations {
             Base::Everything => (everything, guaranteed),
         };
         let distinct = view.distinct_contents(index);
-        let mut contents: Vec<_> = distinct.iter().filter(|(_, bytes)| *bytes != own).collect();
+        let mut contents: Vec<_> = distinct.contents.iter().filter(|(_, bytes)| *bytes != own).collect();
         if base == Base::Guaranteed {
             contents.reverse();
         }

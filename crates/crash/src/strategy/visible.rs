@@ -110,7 +110,9 @@ impl Strategy for Visible {
             let Some(index) = view.index_of(line) else { continue };
             let used = state.content(&view.lines()[index]);
             // What was used is one of these: all are either everything or came from here.
-            for &(content, _) in view.distinct_contents(index).iter() {
+            let distinct = view.distinct_contents(index);
+            self.dropped |= !distinct.are_all;
+            for &(content, _) in &distinct.contents {
                 if content != used {
                     self.wait(deviating + 1, Some(Rc::new(Fixed { parent: path.clone(), line, content })));
                 }

@@ -4,15 +4,15 @@ use std::collections::HashMap;
 
 use crash::changes::ChangeCursor;
 use crash::image::{GuaranteedImage, LineBytes};
-use crash::strategy::StrategySpec;
+use crash::strategy::{Reach, StrategySpec};
 use crash::view::PointView;
 use crash::walk::{Rules, Walk};
 use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
 use persistency::states::{Base, CrashState};
-use trace::{Event, EventId, EventKind, LineNo, PoolId};
+use trace::{Event, EventId, EventKind, FenceKind, LineNo, PoolId, StoreKind};
 
-use crate::traces::{LENGTHS, initial, random, traces};
+use crate::traces::{LENGTHS, initial, place, random, record, traces};
 
 /// One line: what it was, and all stores since.
 #[derive(Clone)]
@@ -243,5 +243,43 @@ fn a_copy_that_follows_the_changes_stays_equal() {
         }
         assert!(changed > 20, "nothing happened in trace {seed}");
         assert!(walk.advance_to(EventId(50)).is_ok() && walk.advance_to(EventId(49)).is_err());
+    }
+}
+
+#[test]
+fn a_line_that_nobody_flushes_costs_no_more_with_every_store() {
+    let recorded = record(|r| {
+        for n in 0..9_000u64 {
+            let place = place(0, 8 * (n % 3));
+            r.push(0, 0, EventKind::Store { place, kind: StoreKind::Plain, bytes: &(n / 2).to_le_bytes() });
+            if n % 500 == 499 {
+                r.push(0, 1, EventKind::Fence { kind: FenceKind::Sfence });
+            }
+        }
+    });
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+    let mut naive = Naive::new();
+    let mut events = recorded.reader.events();
+    let program_order = CrashState { base: Base::Everything, lines: Vec::new() };
+    for at in 0..recorded.reader.event_count() {
+        walk.advance_to(EventId(at)).unwrap();
+        let view = walk.view();
+        if at % 97 == 0 && at > 0 {
+            let id = line_id(0, 0);
+            assert_eq!(view.line_of(&program_order, id), naive.line(&view, &program_order, id));
+        }
+        if at % 2500 == 2499 {
+            let distinct = view.distinct_contents(0);
+            assert_eq!(distinct.are_all, at < 4096);
+            for (content, bytes) in &distinct.contents {
+                let state = CrashState { base: Base::Guaranteed, lines: vec![(line_id(0, 0), *content)] };
+                assert_eq!(*bytes, naive.line(&view, &state, line_id(0, 0)), "{content:?} at {at}");
+            }
+            let mut strategy = StrategySpec::list("few-lines:1:100000").unwrap()[0].start(&view, 0);
+            let states = std::iter::from_fn(|| strategy.next(&view)).count();
+            assert!(states >= distinct.contents.len());
+            assert_eq!(strategy.reach() == Reach::Capped, !distinct.are_all);
+        }
+        naive.step(&events.next().unwrap().unwrap(), &view);
     }
 }

@@ -95,9 +95,15 @@ fn rounds_take_the_first_occurrences_first() {
     let recorded = repeated();
     let survey = Survey::of(&recorded.reader, Density::Fences, &|_, _| false).unwrap();
     assert_eq!((survey.len(), survey.failure_points().len()), (26, 3));
-    let sizes = |selection: Selection| -> Vec<(u32, usize)> {
+    let sizes = |selection: Selection| -> Vec<(u32, u64)> {
         let rounds = selection.rounds(&survey, Shard::WHOLE);
-        rounds.iter().map(|(Round(round), points)| (*round, points.len())).collect()
+        for &(round, count) in &rounds {
+            let picks = selection.picks(&survey, Shard::WHOLE, round);
+            assert_eq!(picks.len() as u64, count);
+            assert!(picks.is_sorted());
+            assert!(picks.iter().all(|&pick| survey.points().any(|(point, _)| point == survey.point(pick))));
+        }
+        rounds.iter().map(|&(Round(round), count)| (round, count)).collect()
     };
     let all = Selection::default();
     assert_eq!(sizes(all), [(0, 3), (1, 6), (2, 13), (3, 4)]);
@@ -107,9 +113,8 @@ fn rounds_take_the_first_occurrences_first() {
     // The first flush is event 1.
     assert_eq!(sizes(Selection { to: Some(EventId(3)), ..all }), [(0, 1), (1, 1)]);
     assert_eq!(sizes(Selection { from: Some(EventId(51)), ..all }), [(0, 1)]);
-    let rounds = all.rounds(&survey, Shard::WHOLE);
-    assert!(rounds.iter().all(|(_, points)| points.is_sorted()));
-    let mut occurrences: Vec<u64> = rounds[1].1.iter().map(|point| point.occurrence).collect();
+    let picks = all.picks(&survey, Shard::WHOLE, Round(1));
+    let mut occurrences: Vec<u64> = picks.iter().map(|pick| pick.occurrence).collect();
     occurrences.sort_unstable();
     assert_eq!(occurrences, [2, 2, 3, 3, 4, 4]);
 }
@@ -128,7 +133,7 @@ fn points_in_the_creation_of_a_pool_are_counted_apart() {
     assert_eq!(survey.creation_points(), 5);
     let count = |creation| {
         let selection = Selection { creation, every: true, ..Selection::default() };
-        selection.rounds(&survey, Shard::WHOLE).iter().map(|(_, points)| points.len()).sum::<usize>()
+        selection.rounds(&survey, Shard::WHOLE).iter().map(|(_, count)| count).sum::<u64>()
     };
     assert_eq!((count(false), count(true)), (21, 26));
 }

@@ -1,7 +1,7 @@
 //! Recoveries that are no processes: a deterministic function of what it looks at, chosen at random.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crash::image::{CrashImage, LineBytes};
@@ -18,6 +18,7 @@ pub type Sight = Vec<(Read, LineBytes)>;
 pub struct Watched<'i, 'g> {
     image: &'i CrashImage<'g>,
     sight: RefCell<Sight>,
+    known: RefCell<HashSet<Read>>,
 }
 
 impl Watched<'_, '_> {
@@ -37,9 +38,8 @@ impl Watched<'_, '_> {
     }
 
     fn note(&self, read: Read, bytes: LineBytes) {
-        let mut sight = self.sight.borrow_mut();
-        if sight.iter().all(|(known, _)| *known != read) {
-            sight.push((read, bytes));
+        if self.known.borrow_mut().insert(read) {
+            self.sight.borrow_mut().push((read, bytes));
         }
     }
 }
@@ -86,6 +86,26 @@ impl Fake {
         })
     }
 
+    /// Reads hundreds of lines in a row, as a scan of a heap does, and leaves some out when it sees something.
+    pub fn scanning(seed: u64) -> Fake {
+        Fake::new(move |image| {
+            let mut rng = Rng(seed);
+            let mut line = 0;
+            while line < 600 {
+                // Beyond the end of the pool there are zeros: always the same.
+                let stride = if line < 70 { 1 + rng.below(2) } else { 1 };
+                let bytes = image.line(0, if rng.0.is_multiple_of(5) { 599 - line } else { line });
+                let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
+                if sum % 4 == 3 {
+                    rng.0 ^= sum;
+                    line += rng.below(100);
+                }
+                line += stride;
+            }
+            if rng.below(4) == 0 { Verdict::fail("exit 1", "") } else { Verdict::pass() }
+        })
+    }
+
     pub fn silent(mut self) -> Fake {
         self.tells = false;
         self
@@ -93,7 +113,7 @@ impl Fake {
 
     /// All states of a run: what the program says to this image, and what it saw.
     pub fn look(&self, image: &CrashImage<'_>) -> (Verdict, Sight) {
-        let watched = Watched { image, sight: RefCell::default() };
+        let watched = Watched { image, sight: RefCell::default(), known: RefCell::default() };
         let verdict = (self.program)(&watched);
         (verdict, watched.sight.into_inner())
     }
