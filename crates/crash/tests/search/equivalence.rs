@@ -5,15 +5,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crash::points::Density;
+use crash::recovery::{Read, Verdict};
 use crash::rounds::Selection;
 use crash::search::{Found, Search, SearchOptions};
+use crash::seen::{Contradiction, Inserted, Seen, SeenCache};
 use crash::strategy::{Reach, StrategySpec};
 use crash::survey::Survey;
 use crash::walk::{Rules, Walk};
-use persistency::states::Base;
+use persistency::line::LineId;
+use persistency::states::{Base, CrashState};
+use trace::{EventKind, LineNo, PoolId, StoreKind};
 
 use crate::recoveries::{Fake, Sight};
-use crate::traces::{Recorded, random, traces};
+use crate::traces::{Recorded, place, random, record, traces};
 
 pub fn options(strategies: &str) -> SearchOptions {
     let selection = Selection { every: true, density: Density::Stores, ..Selection::default() };
@@ -133,7 +137,7 @@ fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
     let moody = Fake::new(move |image| {
         image.line(0, 0);
         image.line(0, 1 + turns.fetch_add(1, Ordering::Relaxed) % 2);
-        crash::recovery::Verdict::pass()
+        Verdict::pass()
     });
     let found = search(&recorded, &options, true, &mut [moody]);
     assert_eq!(found.notes.len(), 1);
@@ -145,8 +149,43 @@ fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
     let fickle = Fake::new(move |image| {
         image.line(0, 63);
         let first = turns.fetch_add(1, Ordering::Relaxed) == 0;
-        if first { crash::recovery::Verdict::pass() } else { crash::recovery::Verdict::fail("exit 1", "") }
+        if first { Verdict::pass() } else { Verdict::fail("exit 1", "") }
     });
     let found = search(&recorded, &options, false, &mut [fickle]);
     assert_eq!(found.notes, [] as [&str; 0], "nothing is concluded, so nothing is compared");
+}
+
+/// Two workers at the same point, neither of which knows what the other has just inserted.
+#[test]
+fn what_one_worker_learns_serves_the_other() {
+    let recorded = record(|r| {
+        r.push(0, 0, EventKind::Store { place: place(0, 0), kind: StoreKind::Plain, bytes: &[1; 8] });
+    });
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+    walk.advance_to(trace::EventId(1)).unwrap();
+    let view = walk.view();
+    let state = |base| CrashState { base, lines: Vec::new() };
+    let (with, without) = (state(Base::Everything), state(Base::Guaranteed));
+    let read = |line| Read::Line(LineId { pool: PoolId(0), line: LineNo(line) });
+    let mut seen = Seen::default();
+    let (mut one, mut other) = (SeenCache::default(), SeenCache::default());
+    one.arrive(&seen, &view);
+    other.arrive(&seen, &view);
+    let bad = Verdict::fail("exit 1", "");
+    assert_eq!(seen.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &bad), Ok(Inserted::New));
+    assert!(seen.insert(&mut other, &view, &without, &[read(7), read(0)], &Verdict::pass()).is_err());
+    assert_eq!(seen.insert(&mut other, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::New));
+    for cache in [&mut one, &mut other] {
+        let decided = [&with, &without].map(|state| seen.lookup(cache, &view, state).unwrap());
+        assert_eq!([&decided[0].verdict, &decided[1].verdict], [&bad, &Verdict::pass()]);
+        let dirty = [LineId { pool: PoolId(0), line: LineNo(0) }];
+        assert!(decided.iter().all(|decided| decided.dirty_reads == dirty));
+    }
+    assert_eq!(seen.insert(&mut one, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::Known));
+    let again = seen.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &Verdict::pass());
+    assert!(matches!(again, Err(Contradiction::Verdicts { .. })));
+    let shorter = seen.insert(&mut one, &view, &with, &[read(0), read(5)], &bad);
+    assert!(matches!(shorter, Err(Contradiction::Reads { after: 4, .. })), "{shorter:?}");
+    let longer = seen.insert(&mut one, &view, &without, &[read(0), read(9), read(3)], &Verdict::pass());
+    assert!(matches!(longer, Err(Contradiction::Reads { after: 4, .. })), "{longer:?}");
 }

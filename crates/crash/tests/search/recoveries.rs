@@ -91,14 +91,14 @@ impl Fake {
         Fake::new(move |image| {
             let mut rng = Rng(seed);
             let mut line = 0;
-            while line < 600 {
+            while line < 240 {
                 // Beyond the end of the pool there are zeros: always the same.
                 let stride = if line < 70 { 1 + rng.below(2) } else { 1 };
-                let bytes = image.line(0, if rng.0.is_multiple_of(5) { 599 - line } else { line });
+                let bytes = image.line(0, if rng.0.is_multiple_of(5) { 239 - line } else { line });
                 let sum: u64 = bytes.iter().map(|&byte| u64::from(byte)).sum();
                 if sum % 4 == 3 {
                     rng.0 ^= sum;
-                    line += rng.below(100);
+                    line += rng.below(40);
                 }
                 line += stride;
             }
