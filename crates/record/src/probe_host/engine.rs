@@ -15,6 +15,7 @@ use super::configure::{configure, configure_recovery};
 use super::embedded::ProbeImage;
 use super::error::LaunchError;
 use super::keeper;
+use super::lasting;
 use super::launch::{Launch, Running};
 use super::shared::{Shared, futex_wait, futex_wake};
 use crate::recorder::RecordOptions;
@@ -87,7 +88,8 @@ impl Engine {
             directory: Some(setup.directory),
             descriptors: &descriptors,
         };
-        let (running, socket) = launch.start()?;
+        // Servers outlive the worker threads that ask for them.
+        let (running, socket) = lasting::run(|| launch.start())?;
         Ok(Engine { shared, running, _socket: socket })
     }
 

@@ -10,6 +10,7 @@ pub mod engine;
 mod error;
 mod host;
 mod keeper;
+mod lasting;
 mod launch;
 mod mappings;
 mod memfd;
