@@ -127,7 +127,7 @@ fn one<R: Recovery>(
     let assignment = Assignment::of(trial.view, &failing.state);
     let minimal: Minimal = minimise(trial, assignment)?;
     let verdict = trial.verdict(&minimal.failing)?;
-    let Classified { class, missing, present, program_order_is_wrong } =
+    let Classified { class, missing, present, program_order_is_wrong, from_program_order } =
         classify(reader, rules, trial, point, &minimal, &verdict)?;
     let repair = match class {
         Class::Durability | Class::Ordering if !program_order_is_wrong => {
@@ -140,7 +140,7 @@ fn one<R: Recovery>(
         missing,
         present,
         program_order_is_wrong,
-        in_program_order: minimal.in_program_order,
+        in_program_order: minimal.in_program_order || from_program_order,
         point: *point,
         state: minimal.failing.state(trial.view),
         verdict,

@@ -14,6 +14,7 @@ use crash::walk::{Rules, Walk, WalkError};
 use finding::finding::Class;
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::point::Content;
+use rustc_hash::FxHashSet;
 use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
 
@@ -31,6 +32,8 @@ pub struct Classified {
     pub present: Vec<StoreFact>,
     /// The missing stores come after the present ones in the program.
     pub program_order_is_wrong: bool,
+    /// The program's own order of stores passes through the failing state.
+    pub from_program_order: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -64,9 +67,16 @@ pub fn classify<R: Recovery>(
 ) -> Result<Classified, ClassifyError> {
     let present = facts(reader, trial, &minimal.present)?;
     if minimal.in_program_order {
-        return in_program_order(reader, rules, trial, point, present, verdict);
+        return in_program_order(reader, rules, trial, point.at, present, verdict);
     }
     let missing = facts(reader, trial, &minimal.missing)?;
+    if let Some(oldest) = missing.first()
+        && present.is_empty()
+        && nothing_came_later(reader, trial, oldest, point.at)?
+    {
+        // Several stores before one flush: the program was there, between two crash points.
+        return in_program_order(reader, rules, trial, oldest.event, present, verdict);
+    }
     let mut lost_for_good = false;
     for store in &missing {
         lost_for_good |= !story::is_made_durable(reader, store)?;
@@ -78,7 +88,7 @@ pub fn classify<R: Recovery>(
     } else {
         Class::Ordering
     };
-    Ok(Classified { class, missing, present, program_order_is_wrong: false })
+    Ok(Classified { class, missing, present, program_order_is_wrong: false, from_program_order: false })
 }
 
 fn facts<R: Recovery>(
@@ -109,32 +119,78 @@ fn fails_the_other_way_round<R: Recovery>(trial: &mut Trial<'_, '_, R>, minimal:
     }
 }
 
+/// Are all stores after `store` lost as well? Then the state is one that the program passed through.
+fn nothing_came_later<R: Recovery>(
+    reader: &TraceReader,
+    trial: &Trial<'_, '_, R>,
+    store: &StoreFact,
+    at: EventId,
+) -> Result<bool, ReadError> {
+    let pending = trial.view.lines().iter().flat_map(|line| line.stores());
+    let pending: FxHashSet<EventId> = pending.map(|store| store.event).collect();
+    let later = story::stores_in(reader, EventId(store.event.0 + 1), at, usize::MAX)?;
+    Ok(later.iter().all(|store| pending.contains(&store.event)))
+}
+
+/// The program's own order of stores leads through a state that recovery fails on: before the event `at`.
 fn in_program_order<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
     trial: &mut Trial<'_, '_, R>,
-    point: &Point,
+    at: EventId,
     mut present: Vec<StoreFact>,
     verdict: &Verdict,
 ) -> Result<Classified, ClassifyError> {
     if present.is_empty() {
-        present.extend(story::last_store_before(reader, point.at)?);
+        present.extend(story::last_store_before(reader, at)?);
     }
-    let next = |most| story::stores_in(reader, point.at, EventId(reader.event_count()), most);
+    let next = |most| story::stores_in(reader, at, EventId(reader.event_count()), most);
     if is_breakdown(verdict) {
-        return Ok(Classified { class: Class::Recovery, missing: next(1)?, present, program_order_is_wrong: false });
+        return Ok(Classified {
+            class: Class::Recovery,
+            missing: next(1)?,
+            present,
+            program_order_is_wrong: false,
+            from_program_order: true,
+        });
     }
     let Some(&newest) = present.last() else {
-        return Ok(Classified { class: Class::Atomicity, missing: next(1)?, present, program_order_is_wrong: false });
+        return Ok(Classified {
+            class: Class::Atomicity,
+            missing: next(1)?,
+            present,
+            program_order_is_wrong: false,
+            from_program_order: true,
+        });
     };
-    match completed_without(reader, rules, trial, point, &newest) {
+    // The steps of one loop have no order that would help.
+    if next(1)?.iter().any(|store| store.site == newest.site) {
+        return Ok(Classified {
+            class: Class::Atomicity,
+            missing: next(1)?,
+            present,
+            program_order_is_wrong: false,
+            from_program_order: true,
+        });
+    }
+    match completed_without(reader, rules, trial, at, &newest) {
         Ok(Some(complete)) => {
-            let missing = story::stores_in(reader, point.at, complete, NAMED)?;
-            Ok(Classified { class: Class::Ordering, missing, present, program_order_is_wrong: true })
+            let missing = story::stores_in(reader, at, complete, NAMED)?;
+            Ok(Classified {
+                class: Class::Ordering,
+                missing,
+                present,
+                program_order_is_wrong: true,
+                from_program_order: true,
+            })
         }
-        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) => {
-            Ok(Classified { class: Class::Atomicity, missing: next(1)?, present, program_order_is_wrong: false })
-        }
+        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) => Ok(Classified {
+            class: Class::Atomicity,
+            missing: next(1)?,
+            present,
+            program_order_is_wrong: false,
+            from_program_order: true,
+        }),
         Err(error) => Err(error),
     }
 }
@@ -145,13 +201,13 @@ fn completed_without<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
     trial: &mut Trial<'_, '_, R>,
-    point: &Point,
+    at: EventId,
     store: &StoreFact,
 ) -> Result<Option<EventId>, ClassifyError> {
     let mut walk = Walk::new(reader, rules)?;
     walk.advance_to(store.event)?;
     let before = line_with_everything(&walk, LineId::of(store.place));
-    walk.advance_to(point.at)?;
+    walk.advance_to(at)?;
     for _ in 0..STEPS_AHEAD {
         let Some(stop) = next_stop(reader, walk.at())? else { return Ok(None) };
         walk.advance_to(stop)?;
@@ -159,6 +215,11 @@ fn completed_without<R: Recovery>(
         let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
         if !trial.run(&image)?.pass {
             continue;
+        }
+        // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
+        let later = story::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
+        if later.iter().any(|other| other.overlaps(store)) {
+            return Ok(None);
         }
         let undone = without(&image, store, &before);
         return Ok(trial.run(&undone)?.pass.then_some(stop));

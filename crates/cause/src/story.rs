@@ -31,6 +31,12 @@ impl StoreFact {
         Some(StoreFact { event: id, thread: event.thread, site, place, len: len as u64, streams })
     }
 
+    /// Have they bytes in common?
+    pub fn overlaps(&self, other: &StoreFact) -> bool {
+        let end = |store: &StoreFact| store.place.offset.0 + store.len;
+        self.place.pool == other.place.pool && self.place.offset.0 < end(other) && other.place.offset.0 < end(self)
+    }
+
     /// The lines that it touches.
     pub fn touches(&self, line: LineId) -> bool {
         let first = LineId::of(self.place);
