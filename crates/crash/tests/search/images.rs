@@ -10,7 +10,7 @@ use crash::walk::{Rules, Walk};
 use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
 use persistency::states::{Base, CrashState};
-use trace::{Event, EventId, EventKind, FenceKind, LineNo, PoolId, StoreKind};
+use trace::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget, LineNo, PoolId, StoreKind};
 
 use crate::traces::{LENGTHS, initial, place, random, record, traces};
 
@@ -89,7 +89,7 @@ impl Naive {
                 assert_eq!(len % 64, 0, "the traces cut at lines");
                 self.lines.retain(|id, _| id.pool != pool || id.line.0 < len / 64);
                 // What was settled past the end is zero when the file grows.
-                let old = self.lengths[pool.0 as usize] / 64;
+                let old = self.lengths[pool.0 as usize].div_ceil(64);
                 for (id, history) in self.lines.iter_mut().filter(|(id, _)| id.pool == pool && id.line.0 >= old) {
                     let pending = before.crash_point().line(*id).map_or(0, |line| line.pending() as usize);
                     history.initial = [0; 64];
@@ -281,5 +281,42 @@ fn a_line_that_nobody_flushes_costs_no_more_with_every_store() {
             assert_eq!(strategy.reach() == Reach::Capped, !distinct.are_all);
         }
         naive.step(&events.next().unwrap().unwrap(), &view);
+    }
+}
+
+/// What is remembered of such a line must go when its stores are settled, and when the file grows over them.
+#[test]
+fn a_hot_line_is_right_after_it_was_settled_or_resized() {
+    let recorded = record(|r| {
+        let mut store = |place, value: u64| {
+            r.push(0, 0, EventKind::Store { place, kind: StoreKind::Plain, bytes: &value.to_le_bytes() });
+        };
+        // The second pool ends in the middle of what is stored there.
+        (0..80).for_each(|n| store(place(1, 196), n << 40 | n));
+        (0..80).for_each(|n| store(place(0, 0), n));
+        r.push(0, 0, EventKind::Flush { kind: FlushKind::Clflush, target: FlushTarget::Pool(place(0, 0)) });
+        let mut store = |place, value: u64| {
+            r.push(0, 0, EventKind::Store { place, kind: StoreKind::Plain, bytes: &value.to_le_bytes() });
+        };
+        store(place(0, 8), 4711);
+        (0..80).for_each(|n| store(place(0, 16), n));
+        r.push(0, 0, EventKind::Resize { pool: PoolId(1), len: 256 });
+    });
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+    let mut naive = Naive::new();
+    let mut events = recorded.reader.events();
+    let program_order = CrashState { base: Base::Everything, lines: Vec::new() };
+    for at in 0..=recorded.reader.event_count() {
+        walk.advance_to(EventId(at)).unwrap();
+        let view = walk.view();
+        if [160, 242, 243].contains(&at) {
+            for id in [line_id(0, 0), line_id(1, 3)] {
+                let expected = naive.line(&view, &program_order, id);
+                assert_eq!(view.line_of(&program_order, id), expected, "{id:?} before event {at}");
+            }
+        }
+        if let Some(event) = events.next().unwrap() {
+            naive.step(&event, &view);
+        }
     }
 }
