@@ -15,6 +15,7 @@ use trace::event::{Event, EventId, EventKind, ExitStatus};
 use trace::{Ending, Outcome, ReadError, Tables, TraceReader};
 
 use crate::judge;
+use crate::pmdk::transactions::{Happening, Transactions};
 use crate::rule::{Moment, Rule, RuleError, Wants};
 use crate::sightings::{Sightings, Sink};
 use crate::world::World;
@@ -63,8 +64,17 @@ pub fn lint(reader: &TraceReader, rules: Vec<Active>, options: &Options) -> Resu
     let mut pass = Pass::new(tables, rules, options);
     let mut events = reader.events();
     let mut id = EventId(0);
-    while let Some(event) = events.next()? {
-        pass.take(id, &event)?;
+    let mut sites: Vec<Option<SiteId>> = Vec::new();
+    while let Some((shape, event)) = events.next_with_shape()? {
+        let shape = shape as usize;
+        if sites.len() <= shape {
+            sites.resize(shape + 1, None);
+        }
+        let site = match sites[shape] {
+            Some(site) => site,
+            None => *sites[shape].insert(pass.site(&event)),
+        };
+        pass.take_at(id, site, &event)?;
         id.0 += 1;
     }
     let unjudged = match reader.ending() {
@@ -95,6 +105,9 @@ pub struct Pass<'t> {
     fences: Vec<usize>,
     calls: Vec<usize>,
     others: Vec<usize>,
+    transactions: Transactions,
+    /// The trace tells of transactions.
+    has_transactions: bool,
     sightings: Sightings,
 }
 
@@ -117,6 +130,8 @@ impl<'t> Pass<'t> {
             calls: wanting(Wants::CALLS),
             others: wanting(Wants::OTHERS),
             world: World::new(tables),
+            transactions: Transactions::default(),
+            has_transactions: Transactions::recorded(tables),
             // Rules look at the newest stores of a line only.
             tracker: Tracker::new(model, Detail::LastWriters),
             rules,
@@ -125,9 +140,17 @@ impl<'t> Pass<'t> {
     }
 
     /// Takes the next event.
-    #[inline]
     pub fn take(&mut self, id: EventId, event: &Event<'_>) -> Result<(), LintError> {
-        let site = self.world.sites.number(Site { pc: event.pc, context: event.context });
+        let site = self.site(event);
+        self.take_at(id, site, event)
+    }
+
+    fn site(&mut self, event: &Event<'_>) -> SiteId {
+        self.world.sites.number(Site { pc: event.pc, context: event.context })
+    }
+
+    #[inline(always)]
+    fn take_at(&mut self, id: EventId, site: SiteId, event: &Event<'_>) -> Result<(), LintError> {
         let tag = Tag::pack(id, site).ok_or(LintError::TooManySites)?;
         let step = self.tracker.apply(tag, event);
         let wanting = match event.kind {
@@ -146,8 +169,13 @@ impl<'t> Pass<'t> {
             EventKind::Call { .. } | EventKind::Return { .. } => &self.calls,
             _ => &self.others,
         };
+        let happening = match self.has_transactions {
+            true => self.transactions.observe(event, site, &self.world),
+            false => Happening::Nothing,
+        };
         if !wanting.is_empty() {
-            let moment = Moment { id, event, site, step: &step, world: &self.world };
+            let (world, transactions) = (&self.world, &self.transactions);
+            let moment = Moment { id, event, site, step: &step, world, transactions, happening: &happening };
             for &at in wanting {
                 let mut out = Sink { all: &mut self.sightings, rule: at, event: id };
                 let rule = &mut self.rules[at].rule;

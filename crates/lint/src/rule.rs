@@ -20,6 +20,7 @@ use persistency::tracker::Step;
 use trace::Tables;
 use trace::event::{Event, EventId, ThreadId};
 
+use crate::pmdk::transactions::{Happening, Transactions};
 use crate::sightings::Sink;
 use crate::world::World;
 
@@ -109,6 +110,10 @@ pub struct Moment<'a> {
     pub site: SiteId,
     pub step: &'a Step<'a>,
     pub world: &'a World<'a>,
+    /// PMDK's transactions, after the event, if their functions were watched.
+    pub(crate) transactions: &'a Transactions,
+    /// What the event meant for them.
+    pub(crate) happening: &'a Happening,
 }
 
 /// A store that was not durable when its program ended.

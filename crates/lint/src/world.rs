@@ -47,6 +47,17 @@ struct Unfenced {
     thin_at: usize,
 }
 
+impl Unfenced {
+    #[cold]
+    fn thin(&mut self) {
+        let mut newest = FxHashMap::default();
+        self.flushes.drain(..).for_each(|flush| keep_newest(&mut newest, flush));
+        self.flushes.extend(newest.into_values());
+        self.flushes.sort_unstable_by_key(|flush| flush.event);
+        self.thin_at = self.flushes.len() * 2;
+    }
+}
+
 impl<'t> World<'t> {
     pub fn new(tables: &'t Tables) -> World<'t> {
         World {
@@ -133,20 +144,17 @@ impl<'t> World<'t> {
         }
     }
 
+    #[inline(always)]
     fn add_unfenced(&mut self, thread: ThreadId, flush: UnfencedFlush) {
         let at = thread.0 as usize;
         if self.unfenced.len() <= at {
             self.unfenced.resize_with(at + 1, Unfenced::default);
         }
-        let Unfenced { flushes, thin_at } = &mut self.unfenced[at];
-        if flushes.len() >= THIN_AT.max(*thin_at) {
-            let mut newest = FxHashMap::default();
-            flushes.drain(..).for_each(|flush| keep_newest(&mut newest, flush));
-            flushes.extend(newest.into_values());
-            flushes.sort_unstable_by_key(|flush| flush.event);
-            *thin_at = flushes.len() * 2;
+        let unfenced = &mut self.unfenced[at];
+        if unfenced.flushes.len() >= THIN_AT.max(unfenced.thin_at) {
+            unfenced.thin();
         }
-        flushes.push(flush);
+        unfenced.flushes.push(flush);
     }
 
     fn abandon(&mut self, thread: ThreadId) {

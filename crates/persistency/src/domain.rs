@@ -4,6 +4,8 @@
 //! store *ask* for the stores before it, lets a fence *complete* what its thread asked for, and *guarantees* a
 //! line or a range directly. A line leaves the table when nothing on it is pending.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::FxHashMap;
 use trace::event::{LineNo, PoolId, ThreadId};
 
@@ -25,6 +27,9 @@ pub enum Detail {
     Bytes,
 }
 
+/// A table of lines with less room is never shrunk.
+const LARGE_TABLE: usize = 4096;
+
 /// Index of a dirty line in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(u32);
@@ -39,8 +44,8 @@ pub struct Domain {
     /// The line used last: runs of stores to one line skip the table.
     last: Option<(LineId, Slot)>,
     threads: Threads,
-    /// Per pool, the highest line that was ever dirty: growing a file need not look for lines past its end.
-    highest: FxHashMap<PoolId, LineNo>,
+    /// Per pool number, the highest line that was ever dirty: growing a file need not look for lines past its end.
+    highest: Vec<Option<LineNo>>,
     pub(crate) guaranteed: Vec<SettledStore>,
     pub(crate) discarded: Vec<SettledStore>,
     pub(crate) settled_bytes: Vec<u8>,
@@ -55,7 +60,7 @@ impl Domain {
             free: Vec::new(),
             last: None,
             threads: Threads::default(),
-            highest: FxHashMap::default(),
+            highest: Vec::new(),
             guaranteed: Vec::new(),
             discarded: Vec::new(),
             settled_bytes: Vec::new(),
@@ -208,26 +213,18 @@ impl Domain {
         }
     }
 
+    #[inline]
     pub(crate) fn find_or_insert(&mut self, id: LineId) -> Slot {
-        if let Some(slot) = self.find(id) {
-            self.last = Some((id, slot));
-            return slot;
-        }
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.lines[slot.0 as usize].reuse(id);
-                slot
-            }
-            None => {
-                let slot = Slot(u32::try_from(self.lines.len()).expect("fewer than 2³² lines are dirty at once"));
-                self.lines.push(Line::new(id));
-                slot
-            }
+        let slot = match self.last {
+            Some((last, slot)) if last == id => return slot,
+            _ => match self.table.entry(id) {
+                Entry::Occupied(entry) => *entry.get(),
+                Entry::Vacant(entry) => {
+                    *entry.insert(take_slot(&mut self.lines, &mut self.free, &mut self.highest, id))
+                }
+            },
         };
-        self.table.insert(id, slot);
         self.last = Some((id, slot));
-        let highest = self.highest.entry(id.pool).or_insert(id.line);
-        *highest = id.line.max(*highest);
         slot
     }
 
@@ -237,7 +234,7 @@ impl Domain {
 
     /// The dirty lines of a range, ascending.
     pub(crate) fn dirty_in(&self, pool: PoolId, lines: std::ops::Range<LineNo>) -> Vec<Slot> {
-        let end = match self.highest.get(&pool) {
+        let end = match self.highest.get(pool.0 as usize).copied().flatten() {
             Some(highest) => lines.end.0.min(highest.0 + 1),
             None => return Vec::new(),
         };
@@ -266,6 +263,10 @@ impl Domain {
         line.clear();
         let id = line.id;
         self.table.remove(&id);
+        // A table that one large transaction has blown up would else stay too large for the caches.
+        if self.table.capacity() >= LARGE_TABLE && self.table.len() < self.table.capacity() / 16 {
+            self.table.shrink_to(self.table.len() * 4);
+        }
         self.free.push(slot);
         if self.last.is_some_and(|(last, _)| last == id) {
             self.last = None;
@@ -292,6 +293,26 @@ impl Domain {
         let marks = &mut self.lines[slot.0 as usize].marks;
         let newest = marks.len() - 1;
         &mut marks[newest]
+    }
+}
+
+/// A slot for a line that was clean.
+fn take_slot(lines: &mut Vec<Line>, free: &mut Vec<Slot>, highest: &mut Vec<Option<LineNo>>, id: LineId) -> Slot {
+    let pool = id.pool.0 as usize;
+    if highest.len() <= pool {
+        highest.resize(pool + 1, None);
+    }
+    highest[pool] = highest[pool].max(Some(id.line));
+    match free.pop() {
+        Some(slot) => {
+            lines[slot.0 as usize].reuse(id);
+            slot
+        }
+        None => {
+            let slot = Slot(u32::try_from(lines.len()).expect("fewer than 2³² lines are dirty at once"));
+            lines.push(Line::new(id));
+            slot
+        }
     }
 }
 

@@ -67,6 +67,16 @@ impl<'r> Events<'r> {
         }
     }
 
+    /// As [`Events::next`], with a number that events share only if they have the same instruction and call path. There
+    /// are few of these numbers, and they begin at 0: something that is known of a place in the code can be kept by it.
+    #[inline]
+    pub fn next_with_shape(&mut self) -> Result<Option<(u32, Event<'_>)>, ReadError> {
+        match self.advance()? {
+            Some(step) => Ok(Some((self.decoder.shape(step), self.decoder.event(step)))),
+            None => Ok(None),
+        }
+    }
+
     #[inline(always)]
     fn advance(&mut self) -> Result<Option<Step>, ReadError> {
         loop {

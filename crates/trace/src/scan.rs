@@ -1,14 +1,21 @@
 //! Reading the chunks of a file: from the start, as far as they are whole.
 
+use std::cell::RefCell;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
+use zstd::bulk::Decompressor;
 
 use crate::error::{Malformed, ReadError};
 use crate::format::{CHUNK_HEADER, ChunkHeader, FILE_HEADER, MAGIC, VERSION};
+
+thread_local! {
+    /// Its tables are larger than what `malloc` keeps: a new one for each chunk would mean new pages for each.
+    static UNPACKER: RefCell<Option<Decompressor<'static>>> = const { RefCell::new(None) };
+}
 
 /// A whole chunk of the file.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +101,14 @@ impl ChunkFile {
         if xxh3_64(packed) != sum {
             return Err(self.corrupt(chunk.offset, Malformed("wrong checksum of a chunk")));
         }
-        raw.resize(raw_len as usize, 0);
-        let unpacked = zstd::bulk::decompress_to_buffer(packed, &mut raw[..]);
+        raw.reserve_exact(raw_len as usize);
+        let unpacked = UNPACKER.with_borrow_mut(|unpacker| {
+            let unpacker = match unpacker {
+                Some(unpacker) => unpacker,
+                none => none.insert(Decompressor::new()?),
+            };
+            unpacker.decompress_to_buffer(packed, raw)
+        });
         if !unpacked.is_ok_and(|unpacked| unpacked == raw_len as usize) {
             return Err(self.corrupt(chunk.offset, Malformed("a chunk cannot be unpacked")));
         }

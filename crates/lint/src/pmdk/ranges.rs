@@ -1,5 +1,6 @@
 //! Sets of bytes of a pool with the place in the code that added each.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use finding::site::SiteId;
@@ -8,11 +9,14 @@ use finding::site::SiteId;
 #[derive(Debug, Default)]
 pub(crate) struct Ranges {
     map: BTreeMap<u64, (u64, SiteId)>,
+    /// The last range that covered what was asked for: stores to one object come in a row.
+    last: Cell<(u64, u64)>,
 }
 
 impl Ranges {
     pub fn clear(&mut self) {
         self.map.clear();
+        self.last.set((0, 0));
     }
 
     /// Who added a byte of this range, if anybody has; of several the last by address.
@@ -23,10 +27,17 @@ impl Ranges {
 
     /// Whether all bytes of this range are in the set.
     pub fn covers(&self, start: u64, end: u64) -> bool {
+        let (from, to) = self.last.get();
+        if from <= start && end <= to {
+            return true;
+        }
         let mut at = end;
         while at > start {
             match self.map.range(..at).next_back() {
-                Some((&begin, &(stop, _))) if stop >= at => at = begin,
+                Some((&begin, &(stop, _))) if stop >= at => {
+                    self.last.set((begin, stop));
+                    at = begin;
+                }
                 _ => return false,
             }
         }
@@ -51,6 +62,7 @@ impl Ranges {
     /// Removes the range that begins here.
     pub fn remove(&mut self, start: u64) {
         self.map.remove(&start);
+        self.last.set((0, 0));
     }
 }
 
@@ -70,7 +82,12 @@ mod tests {
         assert_eq!(ranges.overlap(20, 21), Some(SiteId(3)));
         assert_eq!(ranges.overlap(40, 50), None);
         assert_eq!(ranges.overlap(0, 10), None);
+        assert!(ranges.covers(31, 39));
         ranges.remove(30);
+        assert!(!ranges.covers(31, 32));
         assert!(!ranges.covers(10, 40));
+        assert!(ranges.covers(11, 12));
+        ranges.clear();
+        assert!(!ranges.covers(11, 12));
     }
 }

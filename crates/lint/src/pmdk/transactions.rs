@@ -12,11 +12,11 @@
 use finding::site::SiteId;
 use rustc_hash::FxHashMap;
 use trace::Tables;
-use trace::event::{EventKind, Place, PoolId, ThreadId};
+use trace::event::{Event, EventKind, Place, PoolId, ThreadId, WatchId};
 
 use super::functions::{self, Function};
 use super::ranges::Ranges;
-use crate::rule::Moment;
+use crate::world::World;
 
 const HEADER: u64 = 16;
 const SIZE_MASK: u64 = (1 << 48) - 1;
@@ -103,25 +103,24 @@ impl Transactions {
     }
 
     #[inline]
-    pub fn observe(&mut self, moment: &Moment<'_>) -> Happening {
-        let thread = moment.event.thread.0 as usize;
-        match moment.event.kind {
+    pub fn observe(&mut self, event: &Event<'_>, site: SiteId, world: &World<'_>) -> Happening {
+        let thread = event.thread.0 as usize;
+        match event.kind {
             EventKind::Store { place, bytes, .. } => match self.threads.get_mut(thread) {
                 Some(tx) => tx.stored(place, bytes),
                 None => Happening::Nothing,
             },
-            EventKind::Call { watch, ref args } => match self.function(moment, watch.0) {
+            EventKind::Call { watch, ref args } => match self.function(world, watch) {
                 Some(function) => {
                     if self.threads.len() <= thread {
                         self.threads.resize_with(thread + 1, Transaction::default);
                     }
-                    self.threads[thread].called(moment, function, args)
+                    self.threads[thread].called(&Call { function, watch, args, site, world })
                 }
                 None => Happening::Nothing,
             },
             EventKind::Return { watch, value } => {
-                let allocates =
-                    matches!(self.function(moment, watch.0), Some(Function::Alloc | Function::AllocUnknown));
+                let allocates = matches!(self.function(world, watch), Some(Function::Alloc | Function::AllocUnknown));
                 if allocates && let Some(tx) = self.threads.get_mut(thread) {
                     let known = tx.allocating.take().is_some_and(|allocating| allocating.found);
                     // A null object: nothing was allocated.
@@ -133,24 +132,33 @@ impl Transactions {
         }
     }
 
-    fn function(&mut self, moment: &Moment<'_>, watch: u32) -> Option<Function> {
-        let functions = self.functions.get_or_insert_with(|| {
-            moment.world.tables.watches.iter().map(|symbol| functions::by_symbol(symbol)).collect()
-        });
-        functions.get(watch as usize).copied().flatten()
+    fn function(&mut self, world: &World<'_>, watch: WatchId) -> Option<Function> {
+        let functions = self
+            .functions
+            .get_or_insert_with(|| world.tables.watches.iter().map(|symbol| functions::by_symbol(symbol)).collect());
+        functions.get(watch.0 as usize).copied().flatten()
     }
 }
 
+/// A call of one of the functions.
+struct Call<'a> {
+    function: Function,
+    watch: WatchId,
+    args: &'a [u64; 6],
+    site: SiteId,
+    world: &'a World<'a>,
+}
+
 impl Transaction {
-    fn called(&mut self, moment: &Moment<'_>, function: Function, args: &[u64; 6]) -> Happening {
-        let world = moment.world;
+    fn called(&mut self, call: &Call<'_>) -> Happening {
+        let &Call { function, args, site, world, .. } = call;
         match function {
             Function::Begin => {
                 if self.working.is_empty() {
                     self.covered.clear();
                     self.unsure = false;
                     self.pool = args[0];
-                    self.began = Some(moment.site);
+                    self.began = Some(site);
                     if let Some(place) = world.place_at(args[0]) {
                         self.covered.entry(place.pool).or_default();
                     }
@@ -171,14 +179,14 @@ impl Transaction {
             }
             Function::AddRange => {
                 let at = world.place_at(self.pool.wrapping_add(args[1]).wrapping_add(args[2]));
-                return self.add(moment, at, args[3], args[4]);
+                return self.add(call, at, args[3], args[4]);
             }
             Function::AddDirect => {
-                return self.add(moment, world.place_at(args[0]), args[1], args[2]);
+                return self.add(call, world.place_at(args[0]), args[1], args[2]);
             }
             Function::Alloc => {
                 let (size, type_num) = (args[0], args[1]);
-                self.allocating = Some(Allocating { site: moment.site, size, type_num, found: false });
+                self.allocating = Some(Allocating { site, size, type_num, found: false });
             }
             Function::AllocUnknown => self.unsure = true,
             Function::Free => {
@@ -190,9 +198,8 @@ impl Transaction {
         Happening::Nothing
     }
 
-    fn add(&mut self, moment: &Moment<'_>, at: Option<Place>, size: u64, flags: u64) -> Happening {
-        let EventKind::Call { watch, .. } = moment.event.kind else { return Happening::Nothing };
-        let has_flags = moment.world.tables.watch(watch).contains("_xadd_");
+    fn add(&mut self, call: &Call<'_>, at: Option<Place>, size: u64, flags: u64) -> Happening {
+        let has_flags = call.world.tables.watch(call.watch).contains("_xadd_");
         let Some(place) = at else {
             self.unsure = true;
             return Happening::Nothing;
@@ -200,7 +207,7 @@ impl Transaction {
         let (start, end) = (place.offset.0, place.offset.0.saturating_add(size));
         let covered = self.covered.entry(place.pool).or_default();
         let earlier = covered.overlap(start, end);
-        covered.add(start, end, moment.site);
+        covered.add(start, end, call.site);
         if has_flags && flags & NO_SNAPSHOT != 0 { Happening::Nothing } else { Happening::Logged { earlier } }
     }
 

@@ -9,10 +9,8 @@ use crate::pmdk::transactions::{Happening, Transactions};
 use crate::rule::{Moment, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::Sink;
 
-#[derive(Debug, Default)]
-pub struct RedundantLogging {
-    transactions: Transactions,
-}
+#[derive(Debug)]
+pub struct RedundantLogging;
 
 static INFO: RuleInfo = RuleInfo::new(
     "FP0401",
@@ -28,7 +26,7 @@ impl Rule for RedundantLogging {
     }
 
     fn wants(&self, tables: &Tables) -> Wants {
-        if Transactions::recorded(tables) { Wants::CALLS.and(Wants::STORES) } else { Wants::NOTHING }
+        if Transactions::recorded(tables) { Wants::CALLS } else { Wants::NOTHING }
     }
 
     fn watches(&self) -> Vec<String> {
@@ -36,7 +34,7 @@ impl Rule for RedundantLogging {
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        if let Happening::Logged { earlier: Some(earlier) } = self.transactions.observe(moment) {
+        if let Happening::Logged { earlier: Some(earlier) } = *moment.happening {
             let caller = |site| (Role::Call, site);
             out.report_with(moment.site, Role::Call, caller(earlier));
         }

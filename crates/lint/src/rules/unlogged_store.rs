@@ -13,10 +13,8 @@ use crate::pmdk::transactions::Transactions;
 use crate::rule::{Moment, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::Sink;
 
-#[derive(Debug, Default)]
-pub struct UnloggedStore {
-    transactions: Transactions,
-}
+#[derive(Debug)]
+pub struct UnloggedStore;
 
 static INFO: RuleInfo = RuleInfo::new(
     "FP0402",
@@ -32,7 +30,7 @@ impl Rule for UnloggedStore {
     }
 
     fn wants(&self, tables: &Tables) -> Wants {
-        if Transactions::recorded(tables) { Wants::CALLS.and(Wants::STORES) } else { Wants::NOTHING }
+        if Transactions::recorded(tables) { Wants::STORES } else { Wants::NOTHING }
     }
 
     fn watches(&self) -> Vec<String> {
@@ -40,16 +38,15 @@ impl Rule for UnloggedStore {
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        self.transactions.observe(moment);
         let (place, len) = match moment.event.kind {
             EventKind::Store { place, bytes, .. } => (place, bytes.len() as u64),
             EventKind::Rmw { place, new, .. } => (place, new.len() as u64),
             _ => return Ok(()),
         };
         let thread = moment.event.thread;
-        if self.transactions.working(thread)
+        if moment.transactions.working(thread)
             && !moment.world.in_pm_library(moment.site)
-            && let Some(began) = self.transactions.uncovered(thread, place, len)
+            && let Some(began) = moment.transactions.uncovered(thread, place, len)
         {
             out.report_with(moment.site, Role::Store, (Role::Call, began));
         }

@@ -18,7 +18,6 @@ use crate::sightings::Sink;
 #[derive(Debug, Default)]
 pub struct WithoutTransaction {
     types: Vec<u64>,
-    transactions: Transactions,
     objects: FxHashMap<PoolId, Ranges>,
 }
 
@@ -53,7 +52,7 @@ impl Rule for WithoutTransaction {
     }
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        match self.transactions.observe(moment) {
+        match *moment.happening {
             Happening::Allocated { start, len, type_num } if self.types.contains(&type_num) => {
                 let (place, len) = object(start, len);
                 let objects = self.objects.entry(place.pool).or_default();
@@ -74,7 +73,7 @@ impl Rule for WithoutTransaction {
         let end = place.offset.0 + len;
         if let Some(objects) = self.objects.get(&place.pool)
             && let Some(allocated) = objects.overlap(place.offset.0, end)
-            && !self.transactions.inside(moment.event.thread)
+            && !moment.transactions.inside(moment.event.thread)
             && !moment.world.in_pm_library(moment.site)
         {
             out.report_with(moment.site, Role::Store, (Role::Call, allocated));

@@ -199,32 +199,73 @@ pub(crate) fn decode(
         }
     }
     let column = &column[..used];
-    let cells = words.iter_mut().skip(word).step_by(width);
-    match reference {
-        Reference::Constant => fill(cells, column, |code| code ^ base),
-        Reference::RowBefore => {
-            let mut value = base;
-            fill(cells, column, |code| {
-                value = value.wrapping_add(unzigzag(code));
-                value
-            });
+    // Constant widths for the usual shapes: the compiler then needs no multiplication and no check per row.
+    match width {
+        1 => fill_column(words.as_chunks_mut::<1>().0, word, reference, base, column),
+        2 => fill_column(words.as_chunks_mut::<2>().0, word, reference, base, column),
+        3 => fill_column(words.as_chunks_mut::<3>().0, word, reference, base, column),
+        _ => {
+            let cells = words.chunks_exact_mut(width).map(|row| &mut row[word]);
+            fill(cells, reference, base, column);
         }
-        _ => fill(cells, column, |code| unzigzag(code).wrapping_add(base)),
     }
     let open = !matches!(reference, Reference::Constant | Reference::RowBefore);
     Ok(open.then_some(Open { word: word as u8, reference }))
 }
 
+fn fill_column<const WIDTH: usize>(
+    rows: &mut [[u64; WIDTH]],
+    word: usize,
+    reference: Reference,
+    base: u64,
+    column: &[(u32, &[u8])],
+) {
+    assert!(word < WIDTH);
+    fill(rows.iter_mut().map(|row| &mut row[word]), reference, base, column);
+}
+
+#[inline(always)]
+fn fill<'a>(cells: impl Iterator<Item = &'a mut u64>, reference: Reference, base: u64, column: &[(u32, &[u8])]) {
+    match reference {
+        Reference::Constant => fill_with(cells, column, |code| code ^ base),
+        Reference::RowBefore => {
+            let mut value = base;
+            fill_with(cells, column, |code| {
+                value = value.wrapping_add(unzigzag(code));
+                value
+            });
+        }
+        _ => fill_with(cells, column, |code| unzigzag(code).wrapping_add(base)),
+    }
+}
+
 #[inline]
-fn fill<'a>(cells: impl Iterator<Item = &'a mut u64>, planes: &[(u32, &[u8])], mut value: impl FnMut(u64) -> u64) {
+fn fill_with<'a>(cells: impl Iterator<Item = &'a mut u64>, planes: &[(u32, &[u8])], mut value: impl FnMut(u64) -> u64) {
     match *planes {
         [] => cells.for_each(|cell| *cell = value(0)),
         [(shift, bytes)] => cells.zip(bytes).for_each(|(cell, &byte)| *cell = value(u64::from(byte) << shift)),
         [(low, bytes), (high, others)] => cells.zip(bytes.iter().zip(others)).for_each(|(cell, (&byte, &other))| {
             *cell = value(u64::from(byte) << low | u64::from(other) << high);
         }),
+        [a, b, c] => fill_from([a, b, c], cells, value),
+        [a, b, c, d] => fill_from([a, b, c, d], cells, value),
+        [a, b, c, d, e, f, g, h] => fill_from([a, b, c, d, e, f, g, h], cells, value),
         _ => cells.enumerate().for_each(|(row, cell)| {
             *cell = value(planes.iter().fold(0, |code, (shift, bytes)| code | u64::from(bytes[row]) << shift));
         }),
     }
+}
+
+#[inline(always)]
+fn fill_from<'a, const PLANES: usize>(
+    planes: [(u32, &[u8]); PLANES],
+    cells: impl Iterator<Item = &'a mut u64>,
+    mut value: impl FnMut(u64) -> u64,
+) {
+    // One length for all, so that one check per row is enough.
+    let rows = planes[0].1.len();
+    let planes = planes.map(|(shift, bytes)| (shift, &bytes[..rows]));
+    cells.zip(0..rows).for_each(|(cell, row)| {
+        *cell = value(planes.iter().fold(0, |code, (shift, bytes)| code | u64::from(bytes[row]) << shift));
+    });
 }

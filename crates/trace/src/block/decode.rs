@@ -12,15 +12,19 @@ use super::column::{self, Open, PAST_OFFSETS, Reference};
 use super::directory::Directory;
 use super::sequence::{EXPLICIT, FRESH, NONE, Past, Predictor};
 
-/// A shape of the block and how far its rows have been read.
+/// How many events before its turn a row is asked for.
+const AHEAD: usize = 8;
+
+/// How far the rows of a shape of the block have been read. Small, because every event needs one of them.
 #[derive(Clone, Copy, Debug)]
-struct Local {
-    shape: Shape,
+struct Cursor {
     next: u32,
+    /// The first of its columns in `opens`, and how many there are.
+    opens: u32,
+    open_count: u8,
     width: u8,
     has_place: bool,
     is_checked: bool,
-    opens: (u32, u32),
 }
 
 /// An event of the block: its thread, shape and row.
@@ -55,7 +59,9 @@ impl PastOffsets {
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     directory: Directory,
-    locals: Vec<Local>,
+    /// By shape of the block.
+    shapes: Vec<Shape>,
+    cursors: Vec<Cursor>,
     opens: Vec<Open>,
     words: Vec<u64>,
     heap: Vec<u8>,
@@ -120,11 +126,11 @@ impl Decoder {
     fn read_sequence(&mut self, symbols: &[u8], explicit: &mut Input<'_>) -> Result<(), Malformed> {
         const WRONG: Malformed = Malformed("the order of events in a block makes no sense");
         self.predictor.clear();
-        let mut left: Vec<u32> = self.directory.shapes.iter().map(|(_, rows)| *rows).collect();
+        let mut counts = vec![0u32; self.directory.shapes.len()];
         let mut fresh = 0u16;
         let mut symbols = symbols.iter();
         for &(thread, len) in &self.runs {
-            let past = &mut self.pasts[usize::from(thread)];
+            let mut past = self.pasts[usize::from(thread)];
             for &symbol in symbols.by_ref().take(len as usize) {
                 let next = match symbol {
                     FRESH => {
@@ -133,19 +139,20 @@ impl Decoder {
                         fresh.wrapping_sub(1)
                     }
                     EXPLICIT => u16::from_le_bytes([explicit.byte()?, explicit.byte()?]),
-                    0..FRESH => self.predictor.predicted(*past, symbol),
+                    0..FRESH => self.predictor.predicted(past, symbol),
                     _ => return Err(WRONG),
                 };
                 if next >= fresh || next == NONE {
                     return Err(WRONG);
                 }
-                let left = left.get_mut(usize::from(next)).ok_or(WRONG)?;
-                *left = left.checked_sub(1).ok_or(WRONG)?;
-                self.predictor.took(past, symbol, next);
+                *counts.get_mut(usize::from(next)).ok_or(WRONG)? += 1;
+                self.predictor.took(&mut past, symbol, next);
                 self.sequence.push(next);
             }
+            self.pasts[usize::from(thread)] = past;
         }
-        Ok(())
+        let expected = self.directory.shapes.iter().map(|(_, rows)| rows);
+        if counts.iter().eq(expected) { Ok(()) } else { Err(WRONG) }
     }
 
     fn read_columns(
@@ -154,37 +161,39 @@ impl Decoder {
         heads: &mut Input<'_>,
         planes: &mut Input<'_>,
     ) -> Result<(), Malformed> {
-        self.locals.clear();
+        self.shapes.clear();
+        self.cursors.clear();
         self.opens.clear();
         let mut total = 0usize;
         for &(shape, rows) in &self.directory.shapes {
             let shape = shapes[shape as usize];
             let width = shape.width();
-            self.locals.push(Local {
-                shape,
+            self.shapes.push(shape);
+            self.cursors.push(Cursor {
                 next: total as u32,
+                opens: 0,
+                open_count: 0,
                 width: width as u8,
                 has_place: shape.code.has_place(),
                 is_checked: shape.is_checked(),
-                opens: (0, 0),
             });
             total += rows as usize * width;
         }
         if total > MAX_RAW / 8 {
             return Err(Malformed("a block is too large"));
         }
-        self.words.clear();
+        // What is left of the last block is overwritten, column by column.
         self.words.resize(total, 0);
         let mut words = &mut self.words[..];
-        for (local, &(_, rows)) in self.locals.iter_mut().zip(&self.directory.shapes) {
-            let width = usize::from(local.width);
+        for (cursor, &(_, rows)) in self.cursors.iter_mut().zip(&self.directory.shapes) {
+            let width = usize::from(cursor.width);
             let (own, rest) = words.split_at_mut(rows as usize * width);
             words = rest;
-            local.opens.0 = self.opens.len() as u32;
+            let opens = self.opens.len();
             for word in 0..width {
                 self.opens.extend(column::decode(own, width, word, heads, planes)?);
             }
-            local.opens.1 = self.opens.len() as u32;
+            (cursor.opens, cursor.open_count) = (opens as u32, (self.opens.len() - opens) as u8);
         }
         Ok(())
     }
@@ -200,9 +209,23 @@ impl Decoder {
         self.at >= self.sequence.len()
     }
 
+    /// Asks for the row of an event to come: rows are by shape, so those of a stretch of events lie all over the block,
+    /// which is larger than the caches near the processor.
+    #[inline(always)]
+    fn prefetch(&self) {
+        #[cfg(target_arch = "x86_64")]
+        if let Some(&number) = self.sequence.get(self.at + AHEAD) {
+            use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+            let row = self.words.as_ptr().wrapping_add(self.cursors[usize::from(number)].next as usize);
+            // SAFETY: SSE is part of x86-64, and a prefetch of whatever address reads nothing.
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(row.cast()) };
+        }
+    }
+
     /// Goes to the next event: resolves its row. Only if not [`Decoder::is_done`].
     #[inline(always)]
     pub fn step(&mut self) -> Result<Step, Malformed> {
+        self.prefetch();
         let number = self.sequence[self.at];
         self.at += 1;
         if self.run_left == 0 {
@@ -211,12 +234,12 @@ impl Decoder {
         }
         self.run_left -= 1;
         let thread = usize::from(self.runs[self.run].0);
-        let local = &mut self.locals[usize::from(number)];
-        let from = local.next;
-        local.next += u32::from(local.width);
-        let row = &mut self.words[from as usize..][..usize::from(local.width)];
+        let cursor = &mut self.cursors[usize::from(number)];
+        let from = cursor.next;
+        cursor.next += u32::from(cursor.width);
+        let row = &mut self.words[from as usize..][..usize::from(cursor.width)];
         let past = &mut self.past_offsets[thread];
-        for open in &self.opens[local.opens.0 as usize..local.opens.1 as usize] {
+        for open in &self.opens[cursor.opens as usize..][..usize::from(cursor.open_count)] {
             let word = usize::from(open.word);
             let reference = match open.reference {
                 Reference::Left(places) => row[word - usize::from(places)],
@@ -225,27 +248,35 @@ impl Decoder {
             };
             row[word] = row[word].wrapping_add(reference);
         }
-        if local.has_place {
+        if cursor.has_place {
             past.push(row[0]);
         }
-        if local.is_checked {
+        if cursor.is_checked {
             let start = self.heap_part.end;
-            self.heap_part = start..start + shape::check_row(&local.shape, row, &self.heap[start..])?;
+            self.heap_part =
+                start..start + shape::check_row(&self.shapes[usize::from(number)], row, &self.heap[start..])?;
         }
         Ok(Step { thread: self.directory.threads[thread], local: number, from })
     }
 
     #[inline]
     pub fn context(&self, step: Step) -> ContextId {
-        self.locals[usize::from(step.local)].shape.context
+        self.shapes[usize::from(step.local)].context
+    }
+
+    /// Number of the event's shape among those of the trace.
+    #[inline]
+    pub fn shape(&self, step: Step) -> u32 {
+        self.directory.shapes[usize::from(step.local)].0
     }
 
     /// The event of the last step.
     #[inline(always)]
     pub fn event(&self, step: Step) -> Event<'_> {
-        let local = &self.locals[usize::from(step.local)];
-        let row = &self.words[step.from as usize..][..usize::from(local.width)];
-        let kind = shape::join(&local.shape, row, &self.heap[self.heap_part.clone()]);
-        Event { thread: step.thread, context: local.shape.context, pc: local.shape.pc, kind }
+        let shape = &self.shapes[usize::from(step.local)];
+        let width = self.cursors[usize::from(step.local)].width;
+        let row = &self.words[step.from as usize..][..usize::from(width)];
+        let kind = shape::join(shape, row, &self.heap[self.heap_part.clone()]);
+        Event { thread: step.thread, context: shape.context, pc: shape.pc, kind }
     }
 }

@@ -64,7 +64,13 @@ impl<'t> Symbolizer<'t> {
 
     /// Looks for separate debug files in these folders instead of `/usr/lib/debug`.
     pub fn with_debug_folders(tables: &'t Tables, roots: Vec<PathBuf>) -> Symbolizer<'t> {
-        Symbolizer { tables, roots, modules: FxHashMap::default(), cache: FxHashMap::default(), others: FxHashMap::default() }
+        Symbolizer {
+            tables,
+            roots,
+            modules: FxHashMap::default(),
+            cache: FxHashMap::default(),
+            others: FxHashMap::default(),
+        }
     }
 
     /// The functions at an instruction, innermost first. Empty if nothing is known.
