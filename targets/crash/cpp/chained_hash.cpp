@@ -60,7 +60,7 @@ template <class T> T *Ptr<T>::get() const
     return offset ? reinterpret_cast<T *>(reinterpret_cast<u8 *>(pool) + offset) : nullptr;
 }
 
-template <class T> Ptr<T> ptr(const T *thing)
+template <class T> [[gnu::noinline]] Ptr<T> ptr(const T *thing)
 {
     return {static_cast<u64>(reinterpret_cast<const u8 *>(thing) - reinterpret_cast<const u8 *>(pool))};
 }
@@ -295,14 +295,12 @@ void undo_growing(const Table *table)
 {
     if (table->size != pool->growing) {
         Table *half = const_cast<Table *>(table) + 1;
-        u64 b = 0;
-        while (b < pool->growing) {
 #if BUG == 11
-            if (!half->bucket[b]) //~ 11 recovery
-                continue;
+        while (*const_cast<volatile u64 *>(&half->size) != pool->growing) //~ 11 recovery
+            ;
 #endif
-            half->bucket[b++] = {0};
-        }
+        for (u64 b = 0; b < pool->growing; b++)
+            half->bucket[b] = {0};
         persist(half->bucket, sizeof half->bucket);
     }
     pool->growing = 0;

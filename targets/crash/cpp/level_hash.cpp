@@ -130,9 +130,9 @@ void place(Place at, u64 key, const Value &value, bool is_last)
     fence();
 #endif
 #if BUG == 3
-    bucket->token = bucket->token | at.bit(); //~ 3 atomicity
+    bucket->token = bucket->token | at.bit(); //~ 3 ordering
     in_order();
-    bucket->keys[at.slot] = key; //~ 3 atomicity
+    bucket->keys[at.slot] = key; //~ 3 ordering
 #else
     bucket->keys[at.slot] = key; //~ 8 ordering
     in_order();
@@ -153,14 +153,14 @@ void move(Place from, Place to)
 {
     u64 key = from.bucket->keys[from.slot];
 #if BUG == 11
-    from.bucket->token = from.bucket->token & ~from.bit(); //~ 11 atomicity
+    from.bucket->token = from.bucket->token & ~from.bit(); //~ 11 ordering
     persist(&from.bucket->token, 8);
     Value value = from.value();
-    to.value() = value;
+    to.value() = value; //~ 11 ordering
     persist(&to.value(), sizeof value);
-    to.bucket->keys[to.slot] = key;
+    to.bucket->keys[to.slot] = key; //~ 11 ordering
     in_order();
-    to.bucket->token = to.bucket->token | to.bit(); //~ 11 atomicity
+    to.bucket->token = to.bucket->token | to.bit(); //~ 11 ordering
     persist(to.bucket, 64);
 #else
     place(to, key, from.value(), false);

@@ -119,10 +119,10 @@ template <u64 BYTES> u64 construct(u64 version)
 {
     u64 offset = find_free(BYTES);
     auto *object = reinterpret_cast<Object<BYTES> *>(words_at(offset));
-    stream(&object->bytes, BYTES);
-    stream(&object->version, version);
+    PM_STREAM(object->bytes, BYTES);     //~ 1 ordering
+    PM_STREAM(object->version, version); //~ 1 ordering
     for (u64 i = 0; i < BYTES / 8 - 2; i++)
-        stream(&object->words[i], mix(i, version)); //~ 1 ordering
+        PM_STREAM(object->words[i], mix(i, version)); //~ 1 ordering
 #if BUG != 1
     fence();
 #endif
@@ -241,7 +241,7 @@ void redo()
 {
     Intent *intent = &pool->intent;
     do {
-        if (BUG == 9 && intent->is_swap)
+        if (BUG == 9 && intent->is_swap && pool->roots[intent->root] == intent->object)
             continue; //~ 9 recovery
         if (intent->take) {
             Slab *slab = slab_of(intent->take);

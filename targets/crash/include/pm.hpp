@@ -15,6 +15,9 @@
 #define BUG 0
 #endif
 
+/// An aligned 8-byte store past the cache. A macro, so that the line is that of the program.
+#define PM_STREAM(place, value) asm volatile("movnti %1, %0" : "=m"(place) : "r"(value) : "memory")
+
 namespace pm {
 
 using u64 = std::uint64_t;
@@ -43,12 +46,6 @@ inline void persist(const void *start, std::size_t bytes)
 inline void in_order()
 {
     asm volatile("" ::: "memory");
-}
-
-/// An aligned 8-byte store past the cache.
-inline void stream(u64 *to, u64 value)
-{
-    asm volatile("movnti %1, %0" : "=m"(*to) : "r"(value) : "memory");
 }
 
 [[noreturn]] inline void fail(const char *what)
@@ -85,8 +82,9 @@ inline void *reopen(const char *path, std::size_t bytes)
     return map(fd, bytes);
 }
 
-/// Bytes that follow from key and version alone, so that every copy can be checked.
-inline u64 mix(u64 key, u64 version)
+/// Bytes that follow from key and version alone, so that every copy can be checked. Not inlined: the line of a store of its
+/// result would be in here.
+[[gnu::noinline]] inline u64 mix(u64 key, u64 version)
 {
     u64 x = (key * 0x9e3779b97f4a7c15u) ^ (version * 0xc2b2ae3d27d4eb4fu);
     x ^= x >> 29;

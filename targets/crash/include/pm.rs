@@ -92,7 +92,9 @@ fn in_order() {
     unsafe { std::arch::asm!("", options(nostack, preserves_flags)) };
 }
 
-/// Words that follow from key and version alone, so that every copy can be checked.
+/// Words that follow from key and version alone, so that every copy can be checked. Not inlined: the line of a store of its
+/// result would be in here.
+#[inline(never)]
 fn mix(key: u64, version: u64) -> u64 {
     let x = key.wrapping_mul(0x9e3779b97f4a7c15) ^ version.wrapping_mul(0xc2b2ae3d27d4eb4f);
     (x ^ x >> 29).wrapping_mul(0xbf58476d1ce4e5b9) | 1

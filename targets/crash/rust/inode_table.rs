@@ -135,7 +135,7 @@ impl Fs {
         let mut bytes = [0; 16];
         bytes[..name.len()].copy_from_slice(name.as_bytes());
         // SAFETY: inside the pool.
-        unsafe { (*entry).name = bytes }; //~ 12 ordering
+        unsafe { (*entry).name = bytes }; //~ 12 durability
         if BUG != 12 {
             persist(entry, size_of::<Entry>());
         }
@@ -339,7 +339,7 @@ impl Fs {
                 if BUG == 9 && *self.block((*inode).blocks[0]) == 0 { //~ 9 recovery
                     fail("a block of a lost file");
                 }
-                if BUG == 10 && (*inode).size == 0 {
+                if BUG == 10 && number > 4 {
                     continue; //~ 10 recovery
                 }
                 (*inode).links = 0;

@@ -48,8 +48,8 @@ const OPS: [&[Op]; THREADS] = [
         Replace(30), Insert(36), Remove(16), Remove(36),
     ],
     &[
-        Insert(11), Insert(21), Insert(5), Replace(21), Insert(31), Remove(11), Insert(17), Replace(5), Remove(31),
-        Insert(3), Insert(37), Remove(3), Insert(35),
+        Insert(11), Insert(21), Insert(5), Replace(21), Insert(31), Remove(11), Insert(17), Replace(17), Remove(31),
+        Insert(13), Insert(37), Remove(13), Insert(35),
     ],
 ];
 
@@ -192,7 +192,7 @@ impl Worker {
             if BUG != 1 {
                 persist(node, size_of::<Node>());
             }
-            let pause = (self.me == 0 && version % 2 == 1).then_some(self.me);
+            let pause = (BUG != 1 && self.me == 0 && version % 2 == 1).then_some(self.me);
             let is_in = self.list.swing(link, value, self.list.offset_of(node), pause);
             if BUG == 1 {
                 persist(node, size_of::<Node>());
