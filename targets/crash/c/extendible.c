@@ -259,9 +259,12 @@ static void check(void *pm)
 		struct segment *s = &p->segments[entries[i]];
 		insist(s->depth > 0 && s->depth <= depth(p), "a segment is too deep");
 		uint64_t mask = (UINT64_C(1) << s->depth) - 1;
-		insist(entries[i & mask] == entries[i], "entries of one segment disagree");
-		if (i & ~mask)
+		if (i & ~mask) {
+			insist(entries[i & mask] == entries[i], "entries of one segment disagree");
 			continue;
+		}
+		for (uint64_t j = i; j < UINT64_C(1) << depth(p); j += mask + 1)
+			insist(entries[j] == entries[i], "entries of one segment disagree");
 		for (unsigned j = 0; j < PAIRS; j++) {
 			uint64_t key = s->pairs[j].key;
 			if (!key)

@@ -126,8 +126,8 @@ static void receive(struct pool *p)
 #endif
 }
 
-/* s send, b send a batch of 3, r receive. The ring wraps, is full once and empty twice, and ends with two messages. */
-static const char script[] = "ssrrbsrsbsrrrbrrrrrrsbrsrrrsrs";
+/* s send, b send a batch of 3, r receive. The ring wraps, is full twice and empty once. */
+static const char script[] = "ssrrsbrsbsrrrbrrrrrrsbrsrrrsrs";
 #define OPERATIONS (sizeof script - 1)
 
 static void run(void *pm)
@@ -177,11 +177,11 @@ static void check(void *pm)
 	insist(p->count == left, "the count is not that of the messages");
 #endif
 #if BUG == 8
-	uint64_t urgent = 0, next = p->head;
+	uint64_t count = 0, next = p->head;
 	do
-		urgent += slot(p, next)->urgent; //~ 8 recovery
-	while (++next != p->tail); //~ 8 recovery
-	insist(urgent <= left, "more urgent messages than messages");
+		count++; //~ 8 recovery
+	while (p->tail && ++next != *(volatile uint64_t *)&p->tail); //~ 8 recovery
+	insist(count <= SLOTS, "more messages than slots");
 #endif
 	for (uint64_t place = p->head; place < p->tail; place++)
 		check_message(p, place);
