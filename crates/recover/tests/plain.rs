@@ -290,13 +290,52 @@ fn the_run_ends_with_the_process_that_asked_for_it() {
     world.wait_until_forgotten();
 }
 
-/// Not a test of its own: what the one above starts and kills.
+/// Not a test of its own: what the ones around it start and kill.
 #[test]
 fn a_run_that_never_ends() {
     let Some(dir) = std::env::var_os("PLAIN_TEST_VICTIM") else { return };
-    let world = World::at(Path::new(&dir));
+    let swap = Isolation { method: Method::Swap, namespaces: Namespaces::NONE, refused: Vec::new() };
+    let plain = if std::env::var_os("PLAIN_TEST_SWAP").is_some() { Plain::with(swap) } else { Plain::new() };
+    let world = World::at(Path::new(&dir), plain);
     let limits = Limits { wall: Duration::from_secs(1000), ..Limits::default() };
     world.run("sleep 1000 & (setsid sleep 1000 &) ; echo >\"$MARKER\"; sleep 1000", &limits);
+}
+
+#[test]
+fn a_swapped_pool_comes_back_when_the_host_is_killed() {
+    if std::env::var_os("PLAIN_TEST_VICTIM").is_some() {
+        return;
+    }
+    for existed in [true, false] {
+        let world = World::new();
+        if !existed {
+            fs::remove_file(world.pool()).unwrap();
+        }
+        let mut host = plain_world::this_test("a_run_that_never_ends")
+            .env("PLAIN_TEST_VICTIM", world.dir())
+            .env("PLAIN_TEST_SWAP", "1")
+            .stdout(process::Stdio::null())
+            .spawn()
+            .unwrap();
+        world.wait_for_marker();
+        assert_eq!(fs::read(world.pool()).unwrap(), b"image\n");
+        host.kill().unwrap();
+        host.wait().unwrap();
+        world.wait_until_forgotten();
+        world.wait_until_journal_is_gone();
+        assert_eq!(fs::read(world.pool()).ok(), existed.then(|| b"original\n".to_vec()));
+        assert!(!recover::plain::repair(&world.pool()).unwrap());
+    }
+}
+
+#[test]
+fn an_attended_command_has_our_streams_and_its_exit_code() {
+    let world = World::new();
+    let mut session = world.session();
+    assert_eq!(session.attend(&world.shell("read x <pool; test $x = image && exit 7")).unwrap(), 7);
+    assert_eq!(session.attend(&world.shell("kill -TERM $$")).unwrap(), 128 + libc::SIGTERM);
+    drop(session);
+    world.assert_untouched();
 }
 
 #[test]

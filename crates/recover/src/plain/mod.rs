@@ -14,8 +14,10 @@
 
 mod bind;
 mod error;
+mod guardian;
 mod isolation;
 mod keeper;
+mod keys;
 mod launch;
 mod mounts;
 mod nets;

@@ -12,6 +12,7 @@ use super::bind::Bind;
 use super::error::{PlainError, system};
 use super::isolation::{Isolation, Method};
 use super::keeper::{Stage, Start};
+use super::keys::IgnoredKeys;
 use super::launch::{Ended, Running};
 use super::nets::Nets;
 use super::outcome;
@@ -120,6 +121,7 @@ impl Session {
     /// code, or 128 and the signal, as a shell does.
     pub fn attend(&mut self, command: &Command) -> Result<i32, PlainError> {
         let words = Words::of(command)?;
+        let _keys = IgnoredKeys::ignore();
         loop {
             let run = self.start(words.start(None, None))?;
             while !run.wait(Duration::from_secs(60)) {}

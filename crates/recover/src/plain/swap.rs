@@ -1,8 +1,8 @@
 //! The pool's file is moved aside and the image takes its place, for everybody: where no private mount is allowed.
 //!
 //! Beside `pool` there are, while a session lasts, `.pool.fencepost-swap` (the journal, locked by the session) and
-//! `.pool.fencepost-aside` (the original). A session that was interrupted leaves them; the next one, or [`repair`],
-//! puts the original back. What then lies at the pool's path is moved to `.pool.fencepost-image`, not deleted: it may by now be
+//! `.pool.fencepost-aside` (the original). If the host dies a [`Guardian`] puts the original back; if that dies too, the
+//! next session or [`repair`] does. What then lies at the pool's path is moved to `.pool.fencepost-image`, not deleted: it may by now be
 //! something that the user made.
 
 use std::fs::{self, File, OpenOptions};
@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use super::guardian::{Duty, Guardian};
 use super::mounts::Mounts;
 use super::placement::{Placement, Pool, link_or_copy};
 
@@ -100,6 +101,7 @@ enum Before {
 struct Swapped {
     names: Names,
     before: Before,
+    guardian: Option<Guardian>,
     /// Locked as long as it is open.
     _journal: File,
 }
@@ -114,8 +116,10 @@ impl Swapped {
         journal.rewind()?;
         journal.write_all(if before == Before::Pool { b"pool\n" } else { b"nothing\n" })?;
         journal.sync_data()?;
+        let aside = (before == Before::Pool).then_some(names.aside.as_path());
+        let guardian = Guardian::post(&Duty::new(pool, aside, &names.image, &names.journal)?, &journal)?;
         // From here on dropping it puts things back.
-        let swapped = Swapped { names, before, _journal: journal };
+        let swapped = Swapped { names, before, guardian: Some(guardian), _journal: journal };
         if before == Before::Pool {
             fs::rename(pool, &swapped.names.aside)?;
         }
@@ -135,6 +139,8 @@ impl Drop for Swapped {
         if put_back.is_ok() {
             let _ = fs::remove_file(&self.names.journal);
         }
+        // Only now, so that there is never a moment without one.
+        drop(self.guardian.take());
     }
 }
 

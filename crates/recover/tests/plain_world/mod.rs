@@ -50,8 +50,8 @@ impl World {
     }
 
     /// That of another process.
-    pub fn at(dir: &Path) -> World {
-        World { dir: dir.into(), plain: Plain::new(), _temporary: None }
+    pub fn at(dir: &Path, plain: Plain) -> World {
+        World { dir: dir.into(), plain, _temporary: None }
     }
 
     pub fn dir(&self) -> &Path {
@@ -125,6 +125,11 @@ impl World {
 
     pub fn wait_for_marker(&self) {
         wait_until("the run has begun", || self.marker().exists());
+    }
+
+    pub fn wait_until_journal_is_gone(&self) {
+        let journal = self.pool().with_file_name(".pool.fencepost-swap");
+        wait_until("the pool is back", || !journal.exists());
     }
 
     pub fn wait_until_forgotten(&self) {
