@@ -1,4 +1,4 @@
-//! Every program of `targets/crash`, in every variant: it is built without a warning, its workload ends well, and its recovery
+//! Every program of `targets/crash`, in every variant: it can be built, its workload ends well, and its recovery
 //! is content with the pool that the workload leaves, with no pool, and with one that was never created whole.
 
 use std::fs;
