@@ -1,6 +1,7 @@
-//! What the parts of a search cost, without any recovery, on a synthetic run shaped like PMDK transactions.
+//! What the parts of a search cost, without any recovery, on a trace or on a synthetic run shaped like PMDK transactions.
 //!
-//! `cargo run --release -p crash --example throughput [million events] [lines that recovery reads]`
+//! `cargo run --release -p crash --example throughput [TRACE | million events] [lines that recovery reads] \
+//! [occurrences of each failure point]`
 
 use std::time::Instant;
 
@@ -31,11 +32,15 @@ impl Recovery for Reader {
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
-    let millions: u64 = args.next().as_deref().unwrap_or("5").parse()?;
+    let what = args.next().unwrap_or_else(|| "5".to_owned());
     let lines: u64 = args.next().as_deref().unwrap_or("20000").parse()?;
+    let occurrences: u64 = args.next().as_deref().unwrap_or("4").parse()?;
     let folder = tempfile::tempdir()?;
-    let path = folder.path().join("t.fptrace");
-    write(&path, millions * 1_000_000)?;
+    let mut path = folder.path().join("t.fptrace");
+    match what.parse::<u64>() {
+        Ok(millions) => write(&path, millions * 1_000_000)?,
+        Err(_) => path = what.into(),
+    }
     let reader = TraceReader::open(&path)?;
 
     let start = Instant::now();
@@ -50,7 +55,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for strategies in ["program-order,guaranteed-only", "few-lines:2:500", "visible:500"] {
         let options = SearchOptions {
-            selection: Selection { occurrences: Some(4), ..Selection::default() },
+            selection: Selection { occurrences: Some(occurrences), ..Selection::default() },
             strategies: StrategySpec::list(strategies)?,
             ..SearchOptions::default()
         };

@@ -109,8 +109,7 @@ impl<R: Recovery> Judge<'_, R> {
             outcome.finished &= done.reach != Reach::Stopped;
             outcome.strategies.push(done);
         }
-        // The quick ones are few, and what others find later is compared with them.
-        if outcome.failing.is_empty() && !task.strategies.iter().all(|strategy| strategy.is_quick()) {
+        if outcome.failing.is_empty() {
             outcome.passing.clear();
         }
         Ok(outcome)

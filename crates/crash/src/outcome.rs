@@ -39,7 +39,7 @@ pub struct PointOutcome {
     pub states_possible: BigUint,
     pub strategies: Vec<StrategyOutcome>,
     pub failing: Vec<FailingState>,
-    /// Some states that recovery got right: to compare failing ones with.
+    /// Some states that recovery got right, where others failed: to compare with.
     pub passing: Vec<CrashState>,
     /// How many recoveries were run, and how many runs earlier ones made unnecessary.
     pub runs: u64,
@@ -76,6 +76,11 @@ impl PointOutcome {
                 *self = other;
             }
             return;
+        }
+        if !other.failing.is_empty() && self.failing.is_empty() {
+            // Its passing states were not kept, but some are known without.
+            let passed = self.strategies.iter().filter(|own| own.failing == 0 && own.decided > 0);
+            self.passing = passed.filter_map(|own| own.strategy.only_state()).collect();
         }
         self.finished &= other.finished;
         self.strategies.extend(other.strategies);

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use persistency::line::LineId;
-use persistency::states::CrashState;
+use persistency::states::{Base, CrashState};
 use serde::{Deserialize, Serialize};
 
 use super::few_lines::FewLines;
@@ -74,9 +74,19 @@ impl StrategySpec {
         }
     }
 
-    /// Tries two states at most: worth doing everywhere before anything else is done anywhere.
+    /// Tries one state: worth doing everywhere before anything else is done anywhere.
     pub fn is_quick(self) -> bool {
-        matches!(self, StrategySpec::ProgramOrder | StrategySpec::GuaranteedOnly)
+        self.only_state().is_some()
+    }
+
+    /// The state of a strategy that has one at every point.
+    pub fn only_state(self) -> Option<CrashState> {
+        let base = match self {
+            StrategySpec::ProgramOrder => Base::Everything,
+            StrategySpec::GuaranteedOnly => Base::Guaranteed,
+            _ => return None,
+        };
+        Some(CrashState { base, lines: Vec::new() })
     }
 
     /// Which states it tries depends on what recoveries read.

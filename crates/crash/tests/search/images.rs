@@ -144,7 +144,7 @@ fn some_states(view: &PointView<'_>, index: u64) -> Vec<CrashState> {
 #[test]
 fn images_are_what_the_stores_make() {
     let (mut states, mut dirty) = (0, 0);
-    for seed in traces(80) {
+    for seed in traces(48) {
         let recorded = random(seed, 60);
         let model = if seed % 3 == 0 { ModelKind::X86Eadr } else { ModelKind::X86Adr };
         let mut walk = Walk::new(&recorded.reader, Rules { model, fences: Fences::All }).unwrap();
@@ -182,7 +182,7 @@ fn images_are_what_the_stores_make() {
             naive.step(&events.next().unwrap().unwrap(), &view);
         }
     }
-    assert!(states > 10_000 && dirty > 1_500, "{states} states, {dirty} dirty lines: too tame");
+    assert!(states > 5_000 && dirty > 700, "{states} states, {dirty} dirty lines: too tame");
 }
 
 /// Keeps a copy the way a slot does.

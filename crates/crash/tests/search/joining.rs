@@ -57,3 +57,23 @@ fn three_shards_make_a_whole() {
         assert_eq!(joined, whole.coverage);
     }
 }
+
+#[test]
+fn failing_states_come_with_passing_ones_whoever_found_them() {
+    let (mut with, mut from_the_quick) = (0, 0);
+    for seed in 0..20 {
+        let recorded = random(4500 + seed, 40);
+        let found = search(&recorded, &options(STRATEGIES), true, &mut [Fake::random(seed)]);
+        for outcome in found.points.iter().filter(|outcome| !outcome.failing.is_empty()) {
+            let quick = &outcome.strategies[..2];
+            for done in quick.iter().filter(|done| done.failing == 0 && done.decided > 0) {
+                let state = done.strategy.only_state().unwrap();
+                assert!(outcome.passing.contains(&state), "{outcome:#?}");
+                from_the_quick += u64::from(quick.iter().all(|done| done.failing == 0));
+            }
+            with += u64::from(outcome.passing.len() > 2);
+            assert!(outcome.failing.iter().all(|failing| !outcome.passing.contains(&failing.state)));
+        }
+    }
+    assert!(with > 10 && from_the_quick > 10, "{with}, {from_the_quick}: too tame");
+}
