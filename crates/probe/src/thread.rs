@@ -64,6 +64,8 @@ pub struct Thread {
     pub t1: u64,
     pub t2: u64,
     pub t3: u64,
+    pub t4: u64,
+    pub t5: u64,
     /// Target of the indirect branch under way; also the pc to go on at for `gate_reenter`.
     pub target: u64,
     /// Argument of the gate taken (exit number, site, ...).

@@ -90,6 +90,8 @@ pub struct Recovery {
     pub flags: AtomicU32,
     /// Signal that killed another process of the run; 0: none.
     pub killed_by: AtomicI32,
+    /// 1 while a run that is about to be killed is asked where it is (by `SIGSEGV`).
+    pub asking: AtomicU32,
     /// How much of `crash` is used.
     pub crash_len: AtomicU32,
     pub note_count: AtomicU64,

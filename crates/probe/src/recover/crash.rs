@@ -12,6 +12,11 @@ use crate::ring::control;
 
 const MOST_FRAMES: usize = 64;
 
+/// Does the fork server want to know where this process is?
+pub fn is_asked() -> bool {
+    control().recovery.asking.load(Ordering::Relaxed) != 0
+}
+
 /// Leaves "module+0xoffset" lines, innermost frame first: file offsets, which do not depend on where the module lies.
 pub fn describe(pc: u64, rsp: u64, rbp: u64) {
     let text = maps::read_file(c"/proc/self/maps");

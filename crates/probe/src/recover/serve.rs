@@ -207,12 +207,14 @@ fn supervise(child: u64) {
     recovery.status.store(first.unwrap_or(SIGKILL as i32), Ordering::Release);
 }
 
-/// A run that is about to be killed: this signal makes its engine tell the call path first, unless the program handles it.
+/// A run that is about to be killed: this signal makes its engine tell the call path first.
 fn ask_where(child: u64) {
     const SIGSEGV: u64 = 11;
     const PATIENCE_MS: u64 = 100;
+    control().recovery.asking.store(1, Ordering::SeqCst);
     sys!(nr::KILL, child, SIGSEGV);
     sleep_until_child(PATIENCE_MS);
+    control().recovery.asking.store(0, Ordering::SeqCst);
 }
 
 /// SIGILL, SIGABRT, SIGBUS, SIGFPE, SIGSEGV, SIGSYS.

@@ -46,8 +46,14 @@ pub fn deliver(thread: &mut Thread, context: &mut Context, mut state: ProgramSta
     let action = thread.signals.actions().get(signal);
     let before = thread.signals.temporary.take().unwrap_or(thread.signals.mask);
     let plain = action.handler == SIG_DFL || action.handler == SIG_IGN;
-    if crate::recover::on() && plain && SignalSet::FAULTS.has(signal) {
-        crate::recover::crash::describe(state.pc, state.regs.rsp, state.regs.rbp);
+    if crate::recover::on() && SignalSet::FAULTS.has(signal) {
+        let asked = signal == SIGSEGV && !kept.fault && crate::recover::crash::is_asked();
+        if plain || asked {
+            crate::recover::crash::describe(state.pc, state.regs.rsp, state.regs.rbp);
+        }
+        if asked {
+            end::end_by(thread, signal);
+        }
     }
     if kept.fault && (plain || thread.signals.mask.has(signal)) {
         end::end_by(thread, signal);

@@ -154,7 +154,7 @@ fn shift(thread: &mut Thread, site: u32) {
     let (decoded, writes) = instruction(site);
     let regs = thread.regs;
     thread.shifted = Shifted { rdi: regs.rdi, rsi: regs.rsi, rcx: regs.rcx, rsp: regs.rsp, ..Shifted::default() };
-    if learned::loading() {
+    if learned::loading() && !is_call(&decoded) {
         for load in loads(&decoded).iter() {
             if let Some((reg, at)) = load_address(thread, &decoded, &load.form)
                 && pm::is_pm(at)
@@ -174,6 +174,11 @@ fn shift(thread: &mut Thread, site: u32) {
         let value = thread.regs.get(reg).wrapping_add(delta);
         thread.regs.set(reg, value);
     }
+}
+
+/// Only its push goes through here: where it calls to is loaded, and recorded, by `loads::branch_target`.
+fn is_call(decoded: &Decoded) -> bool {
+    decoded.flow_control() == iced_x86::FlowControl::IndirectCall
 }
 
 /// The register that will be moved to the alias of `at` when the instruction runs.
@@ -252,7 +257,7 @@ fn shift_back(thread: &mut Thread, site: u32) {
     let pc = site::get(site).pc;
     let (rsp, rbp) = (thread.shifted.rsp, thread.regs.rbp);
     let context = if crate::recover::on() { 0 } else { crate::context::path::find(thread, pc, rsp, rbp) };
-    if learned::loading() && !matches!(writes, Some((None, _))) {
+    if learned::loading() && !matches!(writes, Some((None, _))) && !is_call(&decoded) {
         let header = Header { kind: kind::LOAD, site, context, ..Header::default() };
         for load in loads(&decoded).iter() {
             written::record_load(thread, &load.form, header);

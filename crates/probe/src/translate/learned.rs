@@ -174,7 +174,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
     let flags = live::flags_before(i.pc);
     let reg = free_register(decoded);
     if flags {
-        save_flags(b);
+        save_flags(b, Slot::T0);
     }
     b.emit.save(slot_t0(), reg);
     address(b, decoded, reg);
@@ -184,7 +184,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
     b.emit.flip_to_alias(reg);
     b.emit.here(outside);
     if flags {
-        restore_flags(b);
+        restore_flags(b, Slot::T0);
     }
     b.mark(Flavour::Alias, i.pc, reg);
     encode(b, &redirected(decoded, reg));
@@ -197,7 +197,7 @@ pub fn touch(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u
     let flags = live::flags_before(i.pc);
     let reg = free_register(decoded);
     if flags {
-        save_flags(b);
+        save_flags(b, Slot::T0);
     }
     b.emit.save(slot_t0(), reg);
     address(b, decoded, reg);
@@ -210,7 +210,7 @@ pub fn touch(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u
     let here = b.emit.at;
     b.emit.patch(outside, here);
     if flags {
-        restore_flags(b);
+        restore_flags(b, Slot::T0);
     }
 }
 
@@ -325,6 +325,14 @@ impl Slot {
             Slot::T3 => offset_of!(Thread, t3),
         }
     }
+
+    /// Where rax and the flags go meanwhile: an indirect branch has the program's rdx in t1.
+    fn for_flags(self) -> (usize, usize) {
+        match self {
+            Slot::T0 => (offset_of!(Thread, t1), offset_of!(Thread, t2)),
+            Slot::T3 => (offset_of!(Thread, t4), offset_of!(Thread, t5)),
+        }
+    }
 }
 
 /// What the record gate takes the value from.
@@ -363,19 +371,21 @@ pub fn emit_store(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, sl
     explicit(b, i, &decoded, site, size, value, slot);
 }
 
-/// Flags into t2 (lahf's and seto's format), keeping all registers.
-fn save_flags(b: &mut Builder<'_>) {
-    b.emit.save(offset_of!(Thread, t1), RAX);
+/// Flags into a spill slot (lahf's and seto's format), keeping all registers.
+fn save_flags(b: &mut Builder<'_>, slot: Slot) {
+    let (scratch, flags) = slot.for_flags();
+    b.emit.save(scratch, RAX);
     b.emit.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
-    b.emit.save(offset_of!(Thread, t2), RAX);
-    b.emit.load(RAX, offset_of!(Thread, t1));
+    b.emit.save(flags, RAX);
+    b.emit.load(RAX, scratch);
 }
 
-fn restore_flags(b: &mut Builder<'_>) {
-    b.emit.save(offset_of!(Thread, t1), RAX);
-    b.emit.load(RAX, offset_of!(Thread, t2));
+fn restore_flags(b: &mut Builder<'_>, slot: Slot) {
+    let (scratch, flags) = slot.for_flags();
+    b.emit.save(scratch, RAX);
+    b.emit.load(RAX, flags);
     b.emit.bytes(&[0x04, 0x7f, 0x9e]); // add al, 0x7f (sets OF as it was); sahf
-    b.emit.load(RAX, offset_of!(Thread, t1));
+    b.emit.load(RAX, scratch);
 }
 
 fn on_engine_stack(b: &mut Builder<'_>, gate: u64) {
@@ -401,7 +411,7 @@ pub fn explicit(
     let lo = pm::PM_LO.as_ptr() as u64;
     let span = pm::PM_SPAN.as_ptr() as u64;
     if flags_in {
-        save_flags(b);
+        save_flags(b, slot);
     }
     b.emit.save(slot.offset(), reg);
     address(b, decoded, reg);
@@ -419,7 +429,7 @@ pub fn explicit(
         keep_old(b, reg, size);
     }
     if flags_in {
-        restore_flags(b);
+        restore_flags(b, slot);
     }
     b.mark(Flavour::Alias, i.pc, reg);
     encode(b, &redirected(decoded, reg));
@@ -454,7 +464,7 @@ pub fn explicit(
         b.emit.save_imm(offset_of!(Thread, last_path), NO_PATH as u32);
         b.emit.load(reg, slot.offset());
         if flags_in {
-            restore_flags(b);
+            restore_flags(b, slot);
         }
         match slot {
             Slot::T0 => {
