@@ -62,6 +62,16 @@ fn memory_has_a_limit() {
 }
 
 #[test]
+fn shared_memory_counts_once() {
+    // A shell of some ten megabytes and its copies.
+    let grow = "x=$(head -c 20000000 /dev/zero | tr '\\0' x)";
+    let work = "j=0; while [ $j -lt 50000 ]; do j=$((j+1)); done";
+    let script = format!("{grow}; for i in 1 2 3 4 5 6; do ({work}) & done; wait");
+    let limits = Limits { memory: 110 << 20, ..Limits::default() };
+    assert_eq!(World::new().run(&script, &limits).end, End::Exited(0));
+}
+
+#[test]
 fn a_fork_bomb_ends_at_its_limit() {
     let limits = Limits { processes: 20, ..Limits::default() };
     let report = World::new().run("f() { sleep 1000 & f; }; f", &limits);

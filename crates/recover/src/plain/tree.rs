@@ -6,12 +6,14 @@ use std::fs;
 use std::time::Duration;
 
 /// What a keeper's descendants use at the moment of a look.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Usage {
+    /// The processes whose memory counts.
+    pub pids: Vec<i32>,
     pub processes: u32,
     /// Of all, ended ones included; in steps of a clock tick.
     pub cpu: Duration,
-    /// Bytes of memory that no file is behind.
+    /// Bytes of memory that no file is behind; what processes share is counted for each of them.
     pub memory: u64,
     /// One of them runs, would like to, or waits for a disk.
     pub busy: bool,
@@ -31,7 +33,10 @@ impl Usage {
             ticks += stat.ticks;
             if pid != keeper && !stat.dead {
                 usage.processes += 1;
-                usage.memory += anonymous(pid);
+                if !(stat.unexecuted && is_hosts_copy(pid)) {
+                    usage.pids.push(pid);
+                    usage.memory += anonymous(pid);
+                }
                 usage.busy |= stat.busy;
                 if usage.processes > enough {
                     break;
@@ -42,13 +47,23 @@ impl Usage {
         usage.cpu = Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / ticks_per_second()));
         usage
     }
+
+    /// As [`Usage::memory`], with what is shared counted once. Much slower: the kernel looks at every page.
+    pub fn memory_shared_once(&self) -> u64 {
+        self.pids.iter().map(|&pid| proportional(pid).unwrap_or_else(|| anonymous(pid))).sum()
+    }
 }
+
+/// `PF_FORKNOEXEC` of the kernel's sched.h.
+const FORKED_NOT_EXECUTED: u64 = 0x40;
 
 /// What `/proc/PID/stat` says (proc_pid_stat(5)).
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     dead: bool,
     busy: bool,
+    /// It has not executed a program since it was forked.
+    unexecuted: bool,
     /// Of the process and the children that it waited for.
     ticks: u64,
 }
@@ -56,12 +71,25 @@ struct Stat {
 impl Stat {
     fn parse(text: &str) -> Option<Stat> {
         // The second field is the program's name in brackets, which may hold anything.
-        let mut fields = text.rsplit_once(')')?.1.split_ascii_whitespace();
-        let state = fields.next()?;
-        // Field 3 was the state; 14 to 17 are utime, stime, cutime, cstime.
-        let ticks = fields.skip(10).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
-        Some(Stat { dead: matches!(state, "Z" | "X"), busy: matches!(state, "R" | "D"), ticks })
+        let fields: Vec<&str> = text.rsplit_once(')')?.1.split_ascii_whitespace().collect();
+        // The state is field 3 there.
+        let field = |number: usize| fields.get(number - 3).copied();
+        let number = |at| field(at).and_then(|text| text.parse::<u64>().ok());
+        let state = field(3)?;
+        Some(Stat {
+            dead: matches!(state, "Z" | "X"),
+            busy: matches!(state, "R" | "D"),
+            unexecuted: number(9)? & FORKED_NOT_EXECUTED != 0,
+            // utime, stime, cutime, cstime
+            ticks: (14..=17).filter_map(number).sum(),
+        })
     }
+}
+
+/// The first process of a run is a copy of this one until it executes the command, and its memory is ours.
+fn is_hosts_copy(pid: i32) -> bool {
+    let program = |of: &str| fs::read_link(format!("/proc/{of}/exe")).ok();
+    program("self") == program(&pid.to_string())
 }
 
 /// Resident pages less those of files and shared memory (proc_pid_statm(5)).
@@ -70,6 +98,13 @@ fn anonymous(pid: i32) -> u64 {
     let mut fields = text.split_ascii_whitespace().skip(1).map(|field| field.parse().unwrap_or(0_u64));
     let (resident, shared) = (fields.next().unwrap_or(0), fields.next().unwrap_or(0));
     resident.saturating_sub(shared) * page_size()
+}
+
+/// Each page divided by the number of processes that share it (proc_pid_smaps(5), since Linux 5.14).
+fn proportional(pid: i32) -> Option<u64> {
+    let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("Pss_Anon:"))?;
+    Some(line.split_ascii_whitespace().next()?.parse::<u64>().ok()? * 1024)
 }
 
 fn children(pid: i32, into: &mut Vec<i32>) {
@@ -96,9 +131,10 @@ mod tests {
 
     #[test]
     fn a_program_name_cannot_confuse_the_fields() {
-        let text = "7 (a) D 1 (b) R 1 7 7 0 -1 4194304 99 98 97 96 10 20 300 4000 20 0 1 0 5 6 7";
-        assert_eq!(Stat::parse(text), Some(Stat { dead: false, busy: true, ticks: 4330 }));
+        let text = "7 (a) D 1 (b) R 1 7 7 0 -1 4194368 99 98 97 96 10 20 300 4000 20 0 1 0 5 6 7";
+        let stat = Stat { dead: false, busy: true, unexecuted: true, ticks: 4330 };
+        assert_eq!(Stat::parse(text), Some(stat));
         let dead = Stat::parse("7 (x) Z 1 7 7 0 -1 4194304 0 0 0 0 1 0 0 0 20 0").unwrap();
-        assert!(dead.dead && dead.ticks == 1);
+        assert!(dead.dead && dead.ticks == 1 && !dead.unexecuted);
     }
 }

@@ -48,7 +48,7 @@ fn look(run: &Running, streams: &Streams, limits: &Limits, begin: Instant, idle:
     if usage.processes > limits.processes {
         return Some(Cut::Limit(Limit::Processes));
     }
-    if usage.memory > limits.memory {
+    if usage.memory > limits.memory && usage.memory_shared_once() > limits.memory {
         return Some(Cut::Limit(Limit::Memory));
     }
     if usage.cpu > limits.cpu {
