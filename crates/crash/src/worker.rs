@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use trace::event::EventId;
+
 use crate::judge::{Judge, Knowledge, Task};
 use crate::outcome::PointOutcome;
 use crate::points::Point;
@@ -12,6 +14,9 @@ use crate::seen::SeenCache;
 use crate::stages::Stage;
 use crate::survey::Pick;
 use crate::walk::Walk;
+
+/// Events between two looks at whether the search was stopped.
+const STRETCH: u64 = 1 << 16;
 
 /// Counts of the whole search.
 #[derive(Debug, Default)]
@@ -105,7 +110,12 @@ impl<'r, R: Recovery> Worker<'r, R> {
                 // The stage before has left the walk behind this point.
                 self.walk.rewind()?;
             }
-            self.walk.advance_to(point.at)?;
+            while self.walk.at() < point.at {
+                if shared.is_stopped() {
+                    return Ok(());
+                }
+                self.walk.advance_to(point.at.min(EventId(self.walk.at().0 + STRETCH)))?;
+            }
             let outcome = self.judge(shared, &point)?;
             shared.finish(outcome)?;
         }

@@ -4,9 +4,12 @@
 //! system call leaves in flight; the like of it here is a line, not a store: a record of forty bytes is five stores to one
 //! line, and what a bug does not survive is that all five are missing. So a line counts once however many of its stores
 //! are there or missing. Lines that go from one extreme to the other come first; then those with some of their stores.
+//! Lines that were stored to last come before others: lines that nobody ever flushes are many, old, and seldom to blame.
+
+use std::cmp::Reverse;
 
 use persistency::line::LineId;
-use persistency::point::Content;
+use persistency::point::{Content, LineView};
 use persistency::states::{Base, CrashState};
 
 use super::spec::{Reach, Strategy};
@@ -63,7 +66,9 @@ impl Strategy for FewLines {
 }
 
 fn deviations(view: &PointView<'_>, base: Base) -> Deviations {
-    let lines = view.lines().iter().enumerate().map(|(index, line)| {
+    let mut lines: Vec<(usize, &LineView<'_>)> = view.lines().iter().enumerate().collect();
+    lines.sort_by_key(|(_, line)| Reverse(line.stores().last().map(|store| store.event)));
+    let lines = lines.into_iter().map(|(index, line)| {
         let (guaranteed, everything) = (view.bytes(index, Content::default()), view.bytes(index, everything_of(line)));
         let (own, other) = match base {
             Base::Guaranteed => (guaranteed, everything),
@@ -101,7 +106,9 @@ fn sized(base: Base, lines: Deviations, size: usize, part: Part) -> impl Iterato
             Part::Others => Box::new(ways.skip(1)),
         };
         ways.map(move |way| {
-            let lines = chosen.iter().zip(way).map(|((id, contents), at)| (*id, contents[at])).collect();
+            let lines = chosen.iter().zip(way).map(|((id, contents), at)| (*id, contents[at]));
+            let mut lines: Vec<(LineId, Content)> = lines.collect();
+            lines.sort_unstable_by_key(|&(id, _)| id);
             CrashState { base, lines }
         })
     })

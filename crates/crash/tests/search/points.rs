@@ -2,7 +2,10 @@
 
 use crash::points::{Density, PointKind};
 use crash::rounds::{Round, Selection, Shard};
+use crash::strategy::StrategySpec;
 use crash::survey::Survey;
+use crash::walk::{Rules, Walk};
+use persistency::states::{Base, CrashState};
 use trace::EventKind::*;
 use trace::*;
 
@@ -136,4 +139,32 @@ fn points_in_the_creation_of_a_pool_are_counted_apart() {
         selection.rounds(&survey, Shard::WHOLE).iter().map(|(_, count)| count).sum::<u64>()
     };
     assert_eq!((count(false), count(true)), (21, 26));
+}
+
+#[test]
+fn few_lines_begin_with_the_lines_that_were_stored_to_last() {
+    let recorded = record(|r| {
+        for line in [5u64, 1, 9] {
+            r.push(0, 0, Store { place: place(0, 64 * line), kind: StoreKind::Plain, bytes: &[7; 8] });
+        }
+    });
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+    walk.advance_to(EventId(3)).unwrap();
+    let view = walk.view();
+    let mut strategy = "few-lines:2".parse::<StrategySpec>().unwrap().start(&view, 0);
+    let states: Vec<_> = std::iter::from_fn(|| strategy.next(&view)).collect();
+    let lines = |state: &CrashState| -> Vec<u64> { state.lines.iter().map(|(id, _)| id.line.0).collect() };
+    let chosen: Vec<(Base, Vec<u64>)> = states.iter().map(|state| (state.base, lines(state))).collect();
+    use Base::{Everything, Guaranteed};
+    let expected = [vec![], vec![9], vec![1], vec![5], vec![1, 9], vec![5, 9], vec![1, 5]];
+    let (ones, twos) = (&expected[1..4], &expected[4..]);
+    let both = |sets: &[Vec<u64>]| {
+        [Guaranteed, Everything]
+            .map(|base| sets.iter().map(move |set| (base, set.clone())).collect::<Vec<_>>())
+            .concat()
+    };
+    assert_eq!(chosen, [both(&expected[..1]), both(ones), both(twos)].concat());
+    let keys: std::collections::HashSet<_> = states.iter().map(|state| view.key(state)).collect();
+    // One line more than nothing is two less than everything: eight subsets of three lines.
+    assert_eq!((states.len(), keys.len()), (14, 8));
 }
