@@ -36,7 +36,7 @@ pub fn search(recorded: &Recorded, options: &SearchOptions, equivalence: bool, w
 #[test]
 fn concluded_verdicts_are_those_of_runs() {
     let (mut runs, mut saved, mut failing) = (0, 0, 0);
-    for seed in traces(400) {
+    for seed in traces(240) {
         let recorded = random(1000 + seed, 40);
         let options = options("program-order,guaranteed-only,few-lines:2:60,torn:20,random:3:10,visible:50");
         let fake = if seed % 8 == 0 { Fake::scanning(seed) } else { Fake::random(seed) };
@@ -54,7 +54,7 @@ fn concluded_verdicts_are_those_of_runs() {
         saved += some.coverage.runs_saved;
         failing += some.coverage.states_failing;
     }
-    assert!(saved > 5 * runs && failing > 500, "{runs} runs, {saved} saved, {failing} failing: too tame");
+    assert!(saved > 5 * runs && failing > 300, "{runs} runs, {saved} saved, {failing} failing: too tame");
 }
 
 /// What recovery would see in each of the states of a point, tried one by one.
