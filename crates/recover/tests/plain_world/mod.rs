@@ -31,7 +31,7 @@ pub fn crash(signal: i32) -> End {
 pub struct World {
     dir: PathBuf,
     plain: Plain,
-    _temporary: Option<tempfile::TempDir>,
+    temporary: Option<tempfile::TempDir>,
 }
 
 impl World {
@@ -46,12 +46,12 @@ impl World {
         fs::write(dir.join("public/pool"), b"original\n").unwrap();
         fs::write(dir.join("public/other/file"), b"file\n").unwrap();
         fs::write(dir.join("image"), b"image\n").unwrap();
-        World { dir, plain, _temporary: Some(temporary) }
+        World { dir, plain, temporary: Some(temporary) }
     }
 
     /// That of another process.
     pub fn at(dir: &Path, plain: Plain) -> World {
-        World { dir: dir.into(), plain, _temporary: None }
+        World { dir: dir.into(), plain, temporary: None }
     }
 
     pub fn dir(&self) -> &Path {
@@ -134,6 +134,23 @@ impl World {
 
     pub fn wait_until_forgotten(&self) {
         wait_until("no process of the run is left", || self.processes_that_know_it() == 0);
+    }
+}
+
+impl Drop for World {
+    /// A host that was killed leaves an overlay's work directory, which its owner may not enter.
+    fn drop(&mut self) {
+        fn open_up(dir: &Path) {
+            let _ = fs::set_permissions(dir, fs::Permissions::from_mode(0o700));
+            for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+                if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                    open_up(&entry.path());
+                }
+            }
+        }
+        if self.temporary.is_some() {
+            open_up(&self.dir);
+        }
     }
 }
 
