@@ -138,8 +138,8 @@ static void create(void)
 {
 	TOID(struct root) root = POBJ_ROOT(pool, struct root);
 #if BUG == 6
-	POBJ_ZNEW(pool, &D_RW(root)->list, struct list);
-	PUT(D_RW(D_RW(root)->list)->limit, KEYS); //~ 6 atomicity
+	POBJ_ZNEW(pool, &D_RW(root)->list, struct list); //~ 6 ordering
+	PUT(D_RW(D_RW(root)->list)->limit, KEYS);	 //~ 6 ordering
 	pmemobj_persist(pool, D_RW(D_RW(root)->list), sizeof(struct list));
 #else
 	TX_BEGIN(pool) {

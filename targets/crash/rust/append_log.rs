@@ -47,6 +47,7 @@ enum Op {
 }
 use Op::*;
 
+#[rustfmt::skip]
 const OPS: [Op; 30] = [
     Put(1), Put(2), PutTwo(3), Put(1), Delete(2), Put(5), PutTwo(5), Put(2), Delete(3), Put(7),
     PutTwo(1), Put(4), Put(7), Delete(1), Put(3), PutTwo(7), Put(6), Put(1), Delete(8), Put(2),
@@ -242,7 +243,8 @@ fn scan(log: &mut Log) {
         let body = unsafe { std::slice::from_raw_parts(start.add(RECORD_WORDS), record.words as usize) };
         if record.number != log.number || record.check != checksum(record.epoch, record.number, body) {
             // SAFETY: the bug: before the first compaction there is none.
-            if BUG == 8 && unsafe { (*older(log)).segment } > 1 { //~ 8 recovery
+            if BUG == 8 && unsafe { (*older(log)).segment } > 1 {
+                //~^ 8 recovery
                 fail("the older header");
             }
             if BUG == 7 && log.number == 0 {

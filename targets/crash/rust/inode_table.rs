@@ -69,6 +69,7 @@ enum Op {
 }
 use Op::*;
 
+#[rustfmt::skip]
 const OPS: [Op; 31] = [
     Create("a"), Write("a", 104), Create("b"), Write("b", 304), Rename("a", "c"), Write("c", 40), Link("b", "d"),
     Create("a"), Write("d", 200), Unlink("b"), Rename("a", "c"), Write("c", 512), Create("log.1"), Write("log.1", 136),
@@ -336,7 +337,8 @@ impl Fs {
             let inode = self.inode(number);
             // SAFETY: inside the pool.
             unsafe {
-                if BUG == 9 && *self.block((*inode).blocks[0]) == 0 { //~ 9 recovery
+                if BUG == 9 && *self.block((*inode).blocks[0]) == 0 {
+                    //~^ 9 recovery
                     fail("a block of a lost file");
                 }
                 if BUG == 10 && number > 4 {

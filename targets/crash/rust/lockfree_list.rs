@@ -42,6 +42,7 @@ enum Op {
 }
 use Op::*;
 
+#[rustfmt::skip]
 const OPS: [&[Op]; THREADS] = [
     &[
         Insert(10), Insert(20), Insert(4), Replace(20), Insert(30), Remove(10), Insert(16), Remove(4), Insert(6),
@@ -124,7 +125,8 @@ impl List {
         // SAFETY: links are aligned words of the pool.
         unsafe {
             let current = AtomicU64::from_ptr(link).load(Ordering::Acquire);
-            if current & !DIRTY != old || !cas!(link, current, new | DIRTY) { //~ 3 ordering 5 atomicity
+            if current & !DIRTY != old || !cas!(link, current, new | DIRTY) {
+                //~^ 3 ordering 5 atomicity
                 return false;
             }
             if let Some(me) = pause {
@@ -256,7 +258,8 @@ impl Worker {
                 let node = self.list.node(value);
                 let next = self.list.load(&raw mut (*node).next);
                 if BUG == 4 {
-                    if cas!(&raw mut (*node).next, next, next | MARK) { //~ 4 durability
+                    if cas!(&raw mut (*node).next, next, next | MARK) {
+                        //~^ 4 durability
                         return;
                     }
                 } else if self.list.swing(&raw mut (*node).next, next, next | MARK, None) {
@@ -324,7 +327,8 @@ fn repair(list: &List) {
                 link = &raw mut (*list.node(value)).next;
                 continue;
             }
-            if BUG == 7 && (*list.node(next)).key < (*list.node(value)).key { //~ 7 recovery
+            if BUG == 7 && (*list.node(next)).key < (*list.node(value)).key {
+                //~^ 7 recovery
                 fail("the order of keys behind a removed node");
             }
             if BUG == 8 && link == list.head() {
