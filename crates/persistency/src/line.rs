@@ -1,6 +1,8 @@
 //! A cache line of a pool and sets of bytes and granules inside it.
 
 use serde::{Deserialize, Serialize};
+use std::hash::{Hash, Hasher};
+
 use trace::event::{LineNo, Place, PoolId, PoolOffset};
 
 /// Bytes of a cache line. All x86-64 processors with PM support have 64 (CPUID.01H:EBX[15:8] × 8).
@@ -9,10 +11,18 @@ pub const LINE_BYTES: usize = 64;
 pub const GRANULE_BYTES: usize = 8;
 
 /// A line of a pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct LineId {
     pub pool: PoolId,
     pub line: LineNo,
+}
+
+impl Hash for LineId {
+    /// One word to mix instead of two: tables of lines are asked for every store. Pools are few and lines far below 2⁴⁸.
+    #[inline]
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        state.write_u64(self.line.0 ^ u64::from(self.pool.0).rotate_right(16));
+    }
 }
 
 impl LineId {
