@@ -99,7 +99,8 @@ fn facts<R: Recovery>(
     let mut facts = Vec::new();
     for at in stores {
         let Some(store) = trial.view.lines()[at.line].stores().get(at.store) else { continue };
-        facts.extend(story::store(reader, store.event)?);
+        let line = trial.view.lines()[at.line].id();
+        facts.extend(story::store(reader, store.event)?.map(|fact| StoreFact { line, ..fact }));
     }
     facts.sort_by_key(|fact: &StoreFact| fact.event);
     facts.dedup_by_key(|fact| fact.event);

@@ -2,7 +2,6 @@
 
 use crash::walk::Rules;
 use persistency::domain::Detail;
-use persistency::line::LineId;
 use persistency::tracker::Tracker;
 use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget};
 use trace::{ReadError, TraceReader};
@@ -65,9 +64,7 @@ fn works(
         insert(&mut tracker, at, missing, remedy);
     }
     let still_pending = |store: &StoreFact| {
-        tracker
-            .line(LineId::of(store.place))
-            .is_some_and(|line| line.stores().iter().any(|pending| pending.event == store.event))
+        tracker.line(store.line).is_some_and(|line| line.stores().iter().any(|pending| pending.event == store.event))
     };
     Ok(!missing.iter().any(still_pending))
 }
@@ -76,7 +73,7 @@ fn insert(tracker: &mut Tracker, id: EventId, missing: &[StoreFact], remedy: Rem
     for store in missing {
         let event = |kind| Event { thread: store.thread, context: store.site.context, pc: store.site.pc, kind };
         if remedy == Remedy::FlushAndFence {
-            let target = FlushTarget::Pool(store.place);
+            let target = FlushTarget::Pool(store.line.start());
             tracker.apply(id, &event(EventKind::Flush { kind: FlushKind::Clwb, target }));
         }
         tracker.apply(id, &event(EventKind::Fence { kind: FenceKind::Sfence }));

@@ -13,6 +13,8 @@ pub struct StoreFact {
     pub site: Site,
     pub place: Place,
     pub len: u64,
+    /// The line in question: a store may touch two.
+    pub line: LineId,
     /// Bypasses the cache.
     pub streams: bool,
 }
@@ -28,7 +30,15 @@ impl StoreFact {
             _ => return None,
         };
         let site = Site { pc: event.pc, context: event.context };
-        Some(StoreFact { event: id, thread: event.thread, site, place, len: len as u64, streams })
+        Some(StoreFact {
+            event: id,
+            thread: event.thread,
+            site,
+            place,
+            len: len as u64,
+            line: LineId::of(place),
+            streams,
+        })
     }
 
     /// Have they bytes in common?
@@ -86,16 +96,15 @@ pub fn stores_in(reader: &TraceReader, from: EventId, to: EventId, most: usize) 
 /// Does the program itself make this store durable, sooner or later? A flush that comes only after the line was stored to
 /// again, in another epoch, was meant for that later store.
 pub fn is_made_durable(reader: &TraceReader, store: &StoreFact) -> Result<bool, ReadError> {
-    let line = LineId::of(store.place);
+    let line = store.line;
     let end = EventId(reader.event_count().min(store.event.0.saturating_add(NEAR * 20)));
     let mut events = reader.events_in(EventId(store.event.0 + 1)..end);
     let mut epoch_over = false;
     let mut asked_by: Option<ThreadId> = store.streams.then_some(store.thread);
     while let Some((id, event)) = events.next_with_id()? {
         let covers = |place: Place, len: u64| {
-            place.pool == line.pool
-                && place.offset.0 <= store.place.offset.0
-                && store.place.offset.0 < place.offset.0 + len
+            let start = line.start().offset.0;
+            place.pool == line.pool && place.offset.0 <= start && start < place.offset.0 + len
         };
         match event.kind {
             EventKind::Flush { kind, target: FlushTarget::Pool(place) } if LineId::of(place) == line => match kind {

@@ -181,6 +181,14 @@ fn is_call(decoded: &Decoded) -> bool {
     decoded.flow_control() == iced_x86::FlowControl::IndirectCall
 }
 
+/// The explicit operand of an instruction whose other one is implicit: `push [memory]`.
+fn record_operand(thread: &mut Thread, decoded: &Decoded, size: u32, header: Header) {
+    let (_, at) = address(thread, decoded, &Form::Explicit { size });
+    if pm::is_pm(at) {
+        ring::order(thread).put(Header { address: at, ..header }, &[&u64::from(size).to_le_bytes()]);
+    }
+}
+
 /// The register that will be moved to the alias of `at` when the instruction runs.
 fn add_shift(thread: &mut Thread, reg: u8, at: u64) {
     let change = (reg, alias(at).wrapping_sub(at));
@@ -260,7 +268,10 @@ fn shift_back(thread: &mut Thread, site: u32) {
     if learned::loading() && !matches!(writes, Some((None, _))) && !is_call(&decoded) {
         let header = Header { kind: kind::LOAD, site, context, ..Header::default() };
         for load in loads(&decoded).iter() {
-            written::record_load(thread, &load.form, header);
+            match load.form {
+                LoadForm::Explicit { size } => record_operand(thread, &decoded, size, header),
+                form => written::record_load(thread, &form, header),
+            }
         }
     }
     match writes {

@@ -2,7 +2,8 @@
 //! and goes to the alias from then on.
 //!
 //! What is recorded: explicit memory operands and the sources of string instructions. Gathers, `pop` and `ret` from
-//! PM are carried out but not recorded where that is possible, and refused where it is not.
+//! PM are carried out but not recorded where that is possible, and refused where it is not; a recovery run is then told
+//! that it does not know all that was read (`recover::notes::incomplete`).
 
 use iced_x86::{Instruction as Decoded, Mnemonic, OpKind};
 use isa::effect::{Effect, Form, LoadForm, effect, loads};
