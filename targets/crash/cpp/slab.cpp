@@ -63,7 +63,7 @@ constexpr Op OPS[] = {
     {'a', 0, 64},  {'a', 1, 64},  {'a', 2, 128}, {'a', 3, 256}, {'s', 0, 2},   {'f', 1, 0},   {'a', 4, 256},
     {'r', 2, 64},  {'a', 5, 128}, {'a', 6, 64},  {'s', 4, 5},   {'f', 5, 0},   {'a', 1, 128}, {'a', 7, 256},
     {'a', 8, 256}, {'a', 9, 256}, {'a', 10, 64}, {'r', 0, 128}, {'f', 6, 0},   {'s', 8, 1},   {'a', 11, 64},
-    {'r', 3, 64},  {'f', 2, 0},   {'a', 12, 128}, {'s', 12, 0},
+    {'r', 3, 64},  {'f', 2, 0},   {'a', 12, 128}, {'s', 12, 13},
 };
 constexpr u64 OP_COUNT = sizeof OPS / sizeof *OPS;
 
@@ -241,7 +241,7 @@ void redo()
 {
     Intent *intent = &pool->intent;
     do {
-        if (BUG == 9 && intent->is_swap && pool->roots[intent->root] == intent->object)
+        if (BUG == 9 && intent->is_swap && !intent->object)
             continue; //~ 9 recovery
         if (intent->take) {
             Slab *slab = slab_of(intent->take);
