@@ -6,6 +6,7 @@ use std::time::Instant;
 use crash::outcome::{FailingState, PointOutcome};
 use crash::points::Point;
 use crash::recovery::{Recovery, Verdict};
+use crash::strategy::StrategySpec;
 use crash::walk::{Rules, Walk, WalkError};
 use finding::finding::Class;
 use finding::site::Site;
@@ -87,7 +88,18 @@ pub fn analyse<R: Recovery>(
     let mut walk = Walk::new(reader, rules)?;
     let mut known = Known::default();
     let mut analysis = Analysis::default();
-    for outcome in outcomes.iter().filter(|outcome| !outcome.failing.is_empty()) {
+    // The cause of a stretch of crash points at all of which recovery fails with everything in PM.
+    let mut stretch: Option<usize> = None;
+    for outcome in outcomes {
+        let fails_in_order = outcome.failing.iter().any(|failing| failing.strategy == StrategySpec::ProgramOrder);
+        stretch = stretch.filter(|_| fails_in_order);
+        if let Some(cause) = stretch {
+            analysis.causes[cause].explains += outcome.failing.len() as u64;
+            continue;
+        }
+        if outcome.failing.is_empty() {
+            continue;
+        }
         walk.advance_to(outcome.point.at)?;
         let view = walk.view();
         let mut trial = Trial::new(&view, recovery, 0);
@@ -102,6 +114,9 @@ pub fn analyse<R: Recovery>(
                 Ok(None) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
                 Ok(None) => match one(reader, rules, &mut trial, &outcome.point, failing) {
                     Ok(cause) => {
+                        if fails_in_order && cause.in_program_order {
+                            stretch = Some(analysis.causes.len());
+                        }
                         known.add(&cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
                         analysis.causes.push(cause);
                     }
@@ -114,7 +129,25 @@ pub fn analyse<R: Recovery>(
             analysis.runs += u64::from(before - trial.allowance);
         }
     }
+    join_breakdowns(&mut analysis.causes);
     Ok(analysis)
+}
+
+/// A recovery that breaks down the same way on states out of program order as on those in it does so for one reason.
+fn join_breakdowns(causes: &mut Vec<RootCause>) {
+    let all = std::mem::take(causes);
+    let (own, others): (Vec<RootCause>, Vec<RootCause>) =
+        all.into_iter().partition(|cause| cause.class == Class::Recovery || !is_breakdown(&cause.verdict));
+    *causes = own;
+    for other in others {
+        let same = |cause: &&mut RootCause| {
+            cause.class == Class::Recovery && cause.verdict.symptom.key == other.verdict.symptom.key
+        };
+        match causes.iter_mut().find(same) {
+            Some(recovery) => recovery.explains += other.explains,
+            None => causes.push(other),
+        }
+    }
 }
 
 fn one<R: Recovery>(

@@ -43,7 +43,11 @@ pub fn explain(
 ) -> Vec<Explained> {
     let mut symbols = Symbolizer::new(tables);
     let mut groups: BTreeMap<String, Explained> = BTreeMap::new();
-    for (number, cause) in causes.iter().enumerate() {
+    let mut order: Vec<usize> = (0..causes.len()).collect();
+    // A store that is never made durable comes too late as well: one finding, about the worse.
+    order.sort_by_key(|&number| causes[number].class != Class::Durability);
+    for number in order {
+        let cause = &causes[number];
         let crash_path = crash_paths.get(number).map_or(&[][..], Vec::as_slice);
         let named = Named::of(cause, crash_path, tables, &mut symbols, libraries);
         let key = named.key(cause);
@@ -130,7 +134,12 @@ impl Named {
             Class::Atomicity => guilty.function.clone().unwrap_or_else(|| guilty.to_string()),
             _ => guilty.to_string(),
         };
-        format!("{} {place}", rule(cause.class))
+        let kind = match cause.class {
+            Class::Durability => "lost",
+            Class::Ordering if !cause.program_order_is_wrong => "lost",
+            class => rule(class),
+        };
+        format!("{kind} {place}")
     }
 
     fn finding(self, cause: &RootCause) -> Finding {

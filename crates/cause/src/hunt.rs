@@ -170,6 +170,13 @@ impl Hunt<'_> {
             let needed = cause.class == Class::Recovery;
             crash_paths.push(if needed { breakdown(self.reader, rules, cause, runner)? } else { Vec::new() });
         }
+        for (number, cause) in causes.iter().enumerate().filter(|(_, cause)| cause.class == Class::Recovery) {
+            let same = |other: &usize| causes[*other].verdict.symptom.key == cause.verdict.symptom.key;
+            let known = (0..causes.len()).filter(same).find(|&other| !crash_paths[other].is_empty());
+            if let (true, Some(known)) = (crash_paths[number].is_empty(), known) {
+                crash_paths[number] = crash_paths[known].clone();
+            }
+        }
         let mut findings = Vec::new();
         for Explained { mut finding, causes: numbers } in
             explain(causes, &crash_paths, self.reader.tables(), self.libraries)

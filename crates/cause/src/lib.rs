@@ -22,6 +22,7 @@ pub mod confirm;
 pub mod explain;
 pub mod hunt;
 pub mod minimise;
+mod program_order;
 pub mod repair;
 pub mod runner;
 pub mod story;

@@ -1,6 +1,7 @@
 //! Runs recovery on crash images and has it judged: the fork server first, plain mode where that is refused.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
@@ -10,7 +11,7 @@ use persistency::line::{LINE_BYTES, LineId};
 use recover::command::Command;
 use recover::limits::Limits;
 use recover::plain::{Plain, PoolFile};
-use recover::report::{Frame, RunReport};
+use recover::report::{End, Frame, RunReport};
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
@@ -61,8 +62,38 @@ pub struct Runner {
     /// The slot holds nothing of use.
     stale: bool,
     last: Option<RunReport>,
+    pace: Pace,
     /// Why the fork server is not used, if it should have been.
     pub refused: Option<String>,
+}
+
+/// How long runs take. Once some have hung, others need not wait as long to be called so: far longer than any that ended
+/// is enough. (Plain mode, which confirms findings, has the whole time.)
+#[derive(Debug, Default)]
+struct Pace {
+    slowest: Duration,
+    hangs: u32,
+}
+
+const HANGS: u32 = 3;
+const TIMES_SLOWEST: u32 = 50;
+const LEAST: Duration = Duration::from_millis(300);
+
+impl Pace {
+    fn limits(&self, wanted: &Limits) -> Limits {
+        let mut limits = wanted.clone();
+        if self.hangs >= HANGS && !self.slowest.is_zero() {
+            limits.wall = limits.wall.min((self.slowest * TIMES_SLOWEST).max(LEAST));
+        }
+        limits
+    }
+
+    fn note(&mut self, run: &RunReport) {
+        match run.end {
+            End::Hung => self.hangs += 1,
+            _ => self.slowest = self.slowest.max(run.wall),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -93,6 +124,7 @@ impl Runner {
             strange: Vec::new(),
             stale: true,
             last: None,
+            pace: Pace::default(),
             refused: None,
         })
     }
@@ -157,7 +189,9 @@ impl Runner {
 
     fn serve(&mut self) -> Result<Observation, RunnerError> {
         let Some(servers) = &mut self.servers else { return self.plainly() };
-        let run = servers.recovery.run(&self.slot, &self.plan.limits)?;
+        let limits = self.pace.limits(&self.plan.limits);
+        let run = servers.recovery.run(&self.slot, &limits)?;
+        self.pace.note(&run);
         let verdict = self.plan.oracle.judge(&run);
         let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
         self.strange.extend(&run.dirtied);

@@ -32,9 +32,10 @@ pub(super) fn noted(engine: &Engine) -> Noted {
             _ => {}
         }
     }
-    // What a run reads may depend on the timing of its threads; what the notes could not tell was read as well. And
-    // how far a run got until it was ended depends on the machine.
-    let unsure = flag::THREADS | flag::INCOMPLETE | flag::FULL | flag::HUNG | flag::OUTPUT | flag::LEFT_RUNNING;
+    // What a run reads may depend on the timing of its threads; what the notes could not tell was read as well; how far
+    // daemons and floods got until they were ended depends on the machine. A run that hangs is taken to have read all that
+    // it ever would: if it was only slow, the next run that reads on contradicts it, and nothing is concluded any more.
+    let unsure = flag::THREADS | flag::INCOMPLETE | flag::FULL | flag::OUTPUT | flag::LEFT_RUNNING;
     let full = flags & flag::FULL != 0;
     Noted {
         reads: (flags & unsure == 0).then_some(reads),
