@@ -38,6 +38,8 @@ enum Bench {
     Record(bench::RecordBench),
     /// Events per second of the lint, and its memory for longer and longer traces.
     Lint(bench_lint::LintBench),
+    /// What a recovery costs, whether the size of a pool matters, and Mumak's workload from start to report.
+    Crash(bench::CrashBench),
 }
 
 impl Cli {
@@ -49,6 +51,7 @@ impl Cli {
             Chore::RealPrograms(chore) => chore.run(),
             Chore::Bench(Bench::Record(chore)) => chore.run(),
             Chore::Bench(Bench::Lint(chore)) => chore.run(),
+            Chore::Bench(Bench::Crash(chore)) => chore.run(),
         }
     }
 }

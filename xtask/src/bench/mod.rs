@@ -1,9 +1,15 @@
-//! `cargo xtask bench record`: what recording costs, in one table.
+//! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost.
 
 mod chore;
+mod crash;
+mod crash_mumak;
+mod crash_pools;
+mod crash_run;
+mod crash_small;
 pub(crate) mod measure;
 mod runner;
 mod table;
 mod workload;
 
 pub use chore::RecordBench;
+pub use crash::CrashBench;
