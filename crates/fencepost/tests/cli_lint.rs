@@ -13,13 +13,14 @@ fn explain_lists_every_rule_and_explains_each() {
     let list = sandbox.run(&["explain"]);
     assert_eq!(list.code, Some(0), "{}", list.err);
     let rules: Vec<&str> = list.out.lines().filter_map(|line| line.split_whitespace().next()).collect();
-    assert!(rules.len() >= 16, "{}", list.out);
+    assert!(rules.len() >= 20, "{}", list.out);
     for rule in rules {
         let page = sandbox.run(&["explain", rule]);
         assert_eq!(page.code, Some(0), "{}", page.err);
         assert!(page.out.starts_with(&format!("# {rule}: ")) && page.out.contains("## Repaired"), "{}", page.out);
     }
     assert!(sandbox.run(&["explain", "store-not-durable"]).out.starts_with("# FP0101"));
+    assert!(sandbox.run(&["explain", "ordering"]).out.starts_with("# FP0602"));
     sandbox.run(&["explain", "FP9999"]).expect(2, &["no rule `FP9999`"]);
 }
 

@@ -131,7 +131,7 @@ fn short(program: &Program) -> &Path {
     source.strip_prefix(suite).unwrap_or(source)
 }
 
-/// Every rule that `fencepost explain` knows has a folder here with a program that triggers it alone, and each such program a
+/// Every rule of the lint that `fencepost explain` knows has a folder here with a program that triggers it alone, and each such program a
 /// twin without findings.
 fn coverage(programs: &[Program]) -> Result<(), String> {
     let mut triggered = BTreeSet::new();
@@ -161,11 +161,12 @@ fn coverage(programs: &[Program]) -> Result<(), String> {
     Err(format!("rules without a program: {missing:?}; programs without a rule: {unknown:?}"))
 }
 
-/// The rules that there are, as the command line lists them.
+/// The rules that there are, as the command line lists them. What begins with FP06 is found by crashes (`targets/crash`).
 fn rules() -> Result<BTreeSet<String>, String> {
     let output = Command::new(env!("CARGO_BIN_EXE_fencepost")).arg("explain").output();
     let output = output.map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
-    Ok(words.filter(|word| word.len() == 6 && word.starts_with("FP")).map(str::to_owned).collect())
+    let is_rule = |word: &&str| word.len() == 6 && word.starts_with("FP") && !word.starts_with("FP06");
+    Ok(words.filter(is_rule).map(str::to_owned).collect())
 }

@@ -1,9 +1,17 @@
-//! The explanation pages: for each built-in rule what it means, a bad example and its repair.
+//! The explanation pages: what each built-in rule and each class of crash finding means, a bad example and its repair.
+
+use finding::finding::Class;
+
+macro_rules! page {
+    ($id:literal) => {
+        include_str!(concat!("../explain/", $id, ".md"))
+    };
+}
 
 macro_rules! pages {
     ($($id:literal),* $(,)?) => {
         /// Rule ids with their pages, in order.
-        pub const PAGES: &[(&str, &str)] = &[$(($id, include_str!(concat!("../explain/", $id, ".md")))),*];
+        pub const PAGES: &[(&str, &str)] = &[$(($id, page!($id))),*];
     };
 }
 
@@ -12,15 +20,63 @@ pages![
     "FP0401", "FP0402", "FP0403", "FP0501", "FP0502",
 ];
 
-/// The page of a rule.
-pub fn page(id: &str) -> Option<&'static str> {
-    PAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(id)).map(|(_, page)| *page)
+/// What a crash brought to light. No rule looks for it, so the registry does not have it.
+#[derive(Clone, Copy, Debug)]
+pub struct CrashClass {
+    pub id: &'static str,
+    pub class: Class,
+    pub title: &'static str,
+    pub page: &'static str,
+}
+
+/// The classes of findings that crash states and recovery runs lead to.
+pub const CRASH_CLASSES: [CrashClass; 4] = [
+    CrashClass {
+        id: "FP0601",
+        class: Class::Durability,
+        title: "a store that recovery needs is never made durable",
+        page: page!("FP0601"),
+    },
+    CrashClass {
+        id: "FP0602",
+        class: Class::Ordering,
+        title: "stores can reach PM in an order that recovery does not survive",
+        page: page!("FP0602"),
+    },
+    CrashClass {
+        id: "FP0603",
+        class: Class::Atomicity,
+        title: "stores that belong together can be torn apart by a crash",
+        page: page!("FP0603"),
+    },
+    CrashClass {
+        id: "FP0604",
+        class: Class::Recovery,
+        title: "recovery crashes or hangs on what a crash left",
+        page: page!("FP0604"),
+    },
+];
+
+/// The page of a rule, by its id, or of a class of crash findings, by id or name.
+pub fn page(wanted: &str) -> Option<&'static str> {
+    let rule = PAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(wanted)).map(|(_, page)| *page);
+    let is_wanted =
+        |known: &&CrashClass| known.id.eq_ignore_ascii_case(wanted) || known.class.name().eq_ignore_ascii_case(wanted);
+    rule.or_else(|| CRASH_CLASSES.iter().find(is_wanted).map(|known| known.page))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::registry::{Settings, built_in};
+
+    fn check(id: &str, name: &str, severity: &str) {
+        let page = page(id).unwrap();
+        let head = format!("# {id}: {name}\n");
+        assert!(page.starts_with(&head), "{id} must begin with {head:?}");
+        assert!(page.contains("## Bad\n") && page.contains("## Repaired\n"), "{id}");
+        assert!(page.contains(&format!("**{severity}**")), "{id} must name its severity");
+    }
 
     #[test]
     fn every_rule_has_a_page_with_a_bad_and_a_repaired_example() {
@@ -29,11 +85,15 @@ mod tests {
         assert_eq!(ids, PAGES.iter().map(|(id, _)| *id).collect::<Vec<_>>());
         for rule in &rules {
             let info = rule.info();
-            let page = page(&info.id).unwrap();
-            let head = format!("# {}: {}\n", info.id, info.name);
-            assert!(page.starts_with(&head), "{} must begin with {head:?}", info.id);
-            assert!(page.contains("## Bad\n") && page.contains("## Repaired\n"), "{}", info.id);
-            assert!(page.contains(&format!("**{}**", info.severity)), "{} must name its severity", info.id);
+            check(&info.id, &info.name, &info.severity.to_string());
+        }
+    }
+
+    #[test]
+    fn every_class_of_crash_findings_has_one_too() {
+        for known in CRASH_CLASSES {
+            check(known.id, known.class.name(), "error");
+            assert_eq!(page(known.class.name()), Some(known.page));
         }
     }
 }

@@ -1,7 +1,8 @@
-//! `fencepost explain`: what a rule means, with an example and its repair.
+//! `fencepost explain`: what a rule or a class of crash findings means, with an example and its repair.
 
 use clap::Args;
-use finding::severity::Level;
+use finding::severity::{Level, Severity};
+use lint::explain::CRASH_CLASSES;
 use lint::registry::{Settings, built_in};
 
 use crate::exit::Exit;
@@ -32,16 +33,16 @@ impl Explain {
 }
 
 fn list() -> std::io::Result<()> {
+    let line = |id: &str, name: &str, severity: Severity, title: &str, off: &str| {
+        render::result(format_args!("{id}  {name:<26} {:<12} {title}{off}", severity.name()))
+    };
     for rule in built_in(&Settings::default()) {
         let info = rule.info();
         let off = if info.level == Level::Allow { " (off by default)" } else { "" };
-        render::result(format_args!(
-            "{}  {:<26} {:<12} {}{off}",
-            info.id,
-            info.name,
-            info.severity.name(),
-            info.title
-        ))?;
+        line(&info.id, &info.name, info.severity, &info.title, off)?;
+    }
+    for known in CRASH_CLASSES {
+        line(known.id, known.class.name(), Severity::Error, known.title, "")?;
     }
     Ok(())
 }
