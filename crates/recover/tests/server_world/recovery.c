@@ -1,0 +1,219 @@
+/* Recoveries for the tests of the fork server: `recovery ACT POOL...` */
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <immintrin.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static volatile unsigned char *pool;
+static size_t len;
+
+static volatile unsigned char *map(const char *path, int flags)
+{
+	int fd = open(path, O_RDWR);
+	struct stat st;
+	if (fd < 0 || fstat(fd, &st)) {
+		perror(path);
+		exit(99);
+	}
+	len = st.st_size;
+	volatile unsigned char *p = mmap(NULL, len, PROT_READ | PROT_WRITE, flags, fd, 0);
+	if (p == MAP_FAILED) {
+		perror("mmap");
+		exit(98);
+	}
+	return p;
+}
+
+__attribute__((noinline)) static void store_to_nowhere(void)
+{
+	*(volatile int *)(uintptr_t)pool[1] = 1;
+	__asm__ volatile("");
+}
+
+__attribute__((noinline)) static void spin(void)
+{
+	while (pool[1])
+		__asm__ volatile("");
+}
+
+__attribute__((noinline)) static void give_up(void)
+{
+	abort();
+}
+
+static int bomb(void)
+{
+	/* Bounded here, whatever the limits do. */
+	for (int forks = 0; forks < 300; forks++) {
+		pid_t child = fork();
+		if (child == 0)
+			for (;;)
+				pause();
+		if (child < 0)
+			return 8;
+	}
+	return 0;
+}
+
+/* The child goes on when its parent has ended. */
+static int in_background(void)
+{
+	int ends[2];
+	char byte;
+	if (pipe(ends))
+		return 97;
+	if (fork())
+		return 1;
+	setsid();
+	close(ends[1]);
+	if (read(ends[0], &byte, 1) != 0)
+		exit(96);
+	return 0;
+}
+
+static void *reader(void *line)
+{
+	return (void *)(uintptr_t)pool[(uintptr_t)line * 64];
+}
+
+static int act(const char *name, char **paths)
+{
+	const char *path = paths[0];
+#define IS(word) (!strcmp(name, word))
+	if (IS("prefix")) {
+		printf("before\n");
+		fprintf(stderr, "early\n");
+		fflush(stdout);
+	}
+	if (IS("no-pool"))
+		return 6;
+	if (IS("pread")) {
+		uint64_t value = 0;
+		int fd = open(path, O_RDONLY);
+		if (fd < 0 || pread(fd, &value, 8, 128) != 8)
+			return 95;
+		printf("%lu\n", value);
+		return 0;
+	}
+	if (IS("private"))
+		return map(path, MAP_PRIVATE)[64];
+	pool = map(path, MAP_SHARED);
+	if (IS("prefix") || IS("print")) {
+		printf("%s\n", (const char *)pool);
+		return 0;
+	}
+	if (IS("code"))
+		return pool[0];
+	if (IS("segv"))
+		return store_to_nowhere(), 0;
+	if (IS("abort"))
+		return give_up(), 0;
+	if (IS("spin"))
+		return spin(), 5;
+	if (IS("sleep"))
+		return pause();
+	if (IS("eat")) {
+		for (int megabytes = 0; megabytes < 512; megabytes++)
+			memset(malloc(1 << 20), 1, 1 << 20);
+		return 0;
+	}
+	if (IS("bomb"))
+		return bomb();
+	if (IS("delete"))
+		return unlink(path);
+	if (IS("recreate")) {
+		if (unlink(path))
+			return 94;
+		int fd = open(path, O_RDWR | O_CREAT, 0600);
+		return write(fd, "other", 5) != 5;
+	}
+	if (IS("rename")) {
+		char away[4096];
+		snprintf(away, sizeof away, "%s.old", path);
+		return rename(path, away);
+	}
+	if (IS("shorten"))
+		return truncate(path, 64);
+	if (IS("flood")) {
+		static char much[1 << 16];
+		for (int i = 0; i < 1000; i++)
+			if (write(1, much, sizeof much) < 0)
+				return 93;
+		return 0;
+	}
+	if (IS("daemon")) {
+		if (in_background())
+			return 4;
+		pool[64] = 7;
+		return 0;
+	}
+	if (IS("daemon-crash")) {
+		if (in_background())
+			return 0;
+		abort();
+	}
+	if (IS("daemon-stays")) {
+		if (in_background())
+			return 3;
+		for (;;)
+			pause();
+	}
+	if (IS("child-crash")) {
+		int status;
+		if (fork() == 0)
+			abort();
+		wait(&status);
+		return 0;
+	}
+	if (IS("threads")) {
+		pthread_t one, two;
+		void *a, *b;
+		pthread_create(&one, NULL, reader, (void *)1);
+		pthread_create(&two, NULL, reader, (void *)2);
+		pthread_join(one, &a);
+		pthread_join(two, &b);
+		return (uintptr_t)a + (uintptr_t)b;
+	}
+	if (IS("write"))
+		return write(1, (const void *)(pool + 192), 8) != 8;
+	if (IS("own")) {
+		for (int i = 0; i < 64; i++)
+			pool[256 + i] = i;
+		return pool[256 + 5] != 5;
+	}
+	if (IS("lines"))
+		return pool[5 * 64] + pool[3 * 64] + pool[5 * 64 + 8] + pool[4 * 64 + 63];
+	if (IS("world")) {
+		uint64_t random;
+		struct timespec now;
+		if (getrandom(&random, sizeof random, 0) != sizeof random)
+			return 92;
+		clock_gettime(CLOCK_REALTIME, &now);
+		printf("%lx %ld.%09ld %ld %llx\n", random, now.tv_sec, now.tv_nsec, time(NULL), __rdtsc());
+		/* Which line is read depends on all that. */
+		return pool[(random ^ now.tv_nsec) % (len / 64) * 64];
+	}
+	if (IS("two")) {
+		volatile unsigned char *second = map(paths[1], MAP_SHARED);
+		printf("%s %s\n", (const char *)pool, (const char *)second);
+		second[64] = 1;
+		return 0;
+	}
+	return 100;
+}
+
+int main(int argc, char **argv)
+{
+	return argc < 3 ? 101 : act(argv[1], argv + 2);
+}
