@@ -85,7 +85,9 @@ impl Images {
         let mut files = Vec::new();
         for (number, (pool, image)) in bundle.pools.iter().enumerate() {
             let copy = folder.path().join(number.to_string());
-            fs::copy(image, &copy)?;
+            fs::copy(image, &copy).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}; run the check again", image.display()))
+            })?;
             files.push((pool.clone(), copy));
         }
         Ok(Images { _folder: folder, files })
