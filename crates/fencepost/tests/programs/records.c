@@ -1,0 +1,103 @@
+// A target for the tests of `check` and `crash`: `records POOL run COUNT` adds records, `records POOL ACT` is their recovery.
+// A record's mark can reach PM before its value; with -DREPAIRED recovery does not mind.
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST = 100, GATE = 8, BYTES = 4096 * 4 };
+
+struct record {
+    uint64_t value __attribute__((aligned(64)));
+    uint64_t mark __attribute__((aligned(64)));
+};
+
+static volatile struct record *records;
+
+static void open_pool(const char *path, int flags) {
+    int fd = open(path, O_RDWR | flags, 0600);
+    if (fd < 0 || (flags && ftruncate(fd, BYTES))) {
+        perror(path);
+        exit(90);
+    }
+    records = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (records == MAP_FAILED) exit(91);
+}
+
+__attribute__((noinline)) static void add(int number) {
+    records[number].value = 1000 + number;
+    records[number].mark = 1;
+    __builtin_ia32_clflush((void *)&records[number].mark);
+    __builtin_ia32_clflush((void *)&records[number].value);
+    __builtin_ia32_sfence();
+}
+
+static int is_lost(void) {
+    for (int number = 0; number < MOST; number++)
+        if (records[number].mark && records[number].value != 1000 + (uint64_t)number) return 1;
+    return 0;
+}
+
+__attribute__((noinline)) static void hang(void) {
+    while (is_lost()) __asm__ volatile("");
+}
+
+static void eat(void) {
+    for (int megabytes = 0; megabytes < 512; megabytes++) memset(malloc(1 << 20), 1, 1 << 20);
+}
+
+static void bomb(void) {
+    // Bounded here, whatever the limits do.
+    for (int forks = 0; forks < 300; forks++) {
+        pid_t child = fork();
+        if (child < 0) exit(8);
+        if (child == 0)
+            for (;;) pause();
+    }
+}
+
+static int recover(const char *act, const char *path) {
+    int lost = is_lost();
+    // In the middle of the workload: waits while somebody holds the gate.
+    while (records[GATE].mark && !records[GATE + 4].mark && !access("gate", F_OK)) usleep(1000);
+#define IS(word) (!strcmp(act, word))
+#ifdef REPAIRED
+    lost = 0;
+#endif
+    if (IS("never")) {
+        fprintf(stderr, "no such option\n");
+        return 9;
+    }
+    if (IS("clean")) {
+        // Repairs nothing, says nothing.
+        return 0;
+    }
+    if (IS("delete") && unlink(path)) return 92;
+    if (!lost) return 0;
+    if (IS("hang")) hang();
+    if (IS("eat")) eat();
+    if (IS("bomb")) bomb();
+    if (IS("segv")) *(volatile int *)(uintptr_t)records[MOST].mark = 1;
+    if (IS("say")) {
+        printf("record is lost\n");
+        return 0;
+    }
+    if (IS("three")) return 3;
+    fprintf(stderr, "a record is lost\n");
+    return 1;
+}
+
+int main(int argc, char **argv) {
+    if (argc < 3) return 99;
+    int run = !strcmp(argv[2], "run");
+    open_pool(argv[1], run ? O_CREAT : 0);
+    if (!run) return recover(argv[2], argv[1]);
+    int count = argc > 3 ? atoi(argv[3]) : 1;
+    for (int number = 0; number < count; number++) add(number);
+    return 0;
+}
