@@ -194,7 +194,7 @@ impl Bundle {
 }
 
 /// Only what is not zero.
-fn write_image(path: &Path, image: &CrashImage<'_>, pool: PoolId) -> io::Result<()> {
+pub(crate) fn write_image(path: &Path, image: &CrashImage<'_>, pool: PoolId) -> io::Result<()> {
     let mut file = File::create(path)?;
     let guaranteed = image.guaranteed();
     file.set_len(guaranteed.len(pool))?;

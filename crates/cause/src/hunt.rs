@@ -17,6 +17,7 @@ use trace::event::{CodeAddr, ContextId, EventId};
 use trace::symbol::Symbolizer;
 use trace::{ReadError, TraceReader};
 
+use crate::again::AgainError;
 use crate::analyse::{Allowance, AnalyseError, Analysis, RootCause, analyse};
 use crate::bundle::{BundleError, Contents, Expectation};
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
@@ -41,6 +42,8 @@ pub struct Hunt<'a> {
     pub journal: Option<&'a Path>,
     /// Journals of other searches to put together instead of searching.
     pub merge: &'a [PathBuf],
+    /// Crash recoveries as well.
+    pub again: bool,
     pub bundles: &'a Path,
     /// How the user names the bundles' folder in a command; none: it is the default.
     pub bundles_option: Option<String>,
@@ -79,6 +82,8 @@ pub enum HuntError {
     Bundle(#[from] BundleError),
     #[error(transparent)]
     State(#[from] TrialError),
+    #[error(transparent)]
+    Again(#[from] Box<AgainError>),
     /// Nothing can be learnt from a recovery that never succeeds.
     #[error("recovery fails even on the pools that the whole run left, without any power failure: {0}")]
     NeverRecovers(String),
@@ -92,6 +97,8 @@ pub enum Phase {
     /// Root causes of so many failing states.
     Analyse(u64),
     Confirm,
+    /// Crashing recoveries.
+    Again,
 }
 
 impl Hunt<'_> {
@@ -118,7 +125,17 @@ impl Hunt<'_> {
             ));
         }
         on_phase(Phase::Confirm);
-        let findings = self.confirmed(&causes, runner, &mut notes)?;
+        let mut findings = self.confirmed(&causes, runner, &mut notes)?;
+        if self.again {
+            on_phase(Phase::Again);
+            let again = self.again(&points, runner).map_err(Box::new)?;
+            notes.push(format!(
+                "{} recoveries were recorded and crashed in turn ({} states decided)",
+                again.recordings, again.states_decided
+            ));
+            notes.extend(again.notes);
+            findings.extend(again.findings);
+        }
         Ok(Hunted { findings, coverage, notes, points })
     }
 

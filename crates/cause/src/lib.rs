@@ -15,6 +15,7 @@
 //!
 //! [`runner`] runs recovery on crash images: it joins slots, the fork server, plain mode and the oracle.
 
+pub mod again;
 pub mod analyse;
 pub mod bundle;
 pub mod classify;

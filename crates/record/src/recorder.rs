@@ -25,6 +25,7 @@
 //! 7. **End.** Every process that the target started has ended, or has been killed, when `record` returns.
 //! 8. **Failing.** What cannot be recorded exactly ends the recording with an error that says what it was.
 
+use crate::probe_host::engine::Substituted;
 use trace::event::ExitStatus;
 use trace::{Summary, TraceWriter};
 
@@ -44,6 +45,8 @@ pub struct RecordOptions {
     pub real_tsc: bool,
     /// Serve standard input line by line and mark operation borders.
     pub operations_stdin: bool,
+    /// Private files that the target finds in place of others; the `probe` backend only.
+    pub substitutes: Vec<Substituted>,
 }
 
 /// What a finished recording tells, beside the trace.

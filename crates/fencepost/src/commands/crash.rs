@@ -134,6 +134,7 @@ impl Job<'_> {
             analysis_deadline: budget.map(|budget| now + budget + (budget / 2).max(Duration::from_secs(30))),
             journal: self.journal.as_deref(),
             merge: self.merge,
+            again: self.options.again,
             bundles: &self.options.bundles,
             bundles_option: self.options.bundles_option(),
             libraries,

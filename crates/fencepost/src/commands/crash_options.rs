@@ -80,6 +80,9 @@ pub struct CrashOptions {
     /// Run every state, also those that recovery cannot tell from one that was run.
     #[arg(long)]
     pub no_equivalence: bool,
+    /// Let power fail a second time, during recovery: recoveries of some crash points are recorded and crashed in turn.
+    #[arg(long)]
+    pub again: bool,
     /// Where to put findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     pub bundles: PathBuf,
@@ -141,7 +144,8 @@ impl CrashOptions {
             oracle: oracle(&self.expectation())?,
             limits: Limits {
                 wall: self.timeout,
-                cpu: self.timeout.max(Duration::from_secs(1)),
+                // A run that only computes shall hang, not meet this limit first.
+                cpu: self.timeout * 2 + Duration::from_secs(1),
                 memory: self.memory << 20,
                 processes: self.processes,
                 ..Limits::default()

@@ -42,6 +42,7 @@ impl ProgressLine {
         match phase {
             Phase::Survey => "looking for crash points".to_owned(),
             Phase::Analyse(failing) => format!("finding the causes of {} failing states", render::count(failing)),
+            Phase::Again => "crashing recoveries".to_owned(),
             Phase::Confirm => "confirming findings on the plain program".to_owned(),
             Phase::Search(progress) => {
                 let seconds = self.begun.elapsed().as_secs_f64().max(0.001);

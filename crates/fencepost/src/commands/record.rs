@@ -170,6 +170,7 @@ impl Record {
             real_random: self.real_random,
             real_tsc: self.real_tsc,
             operations_stdin: self.operations == Some(Operations::Stdin),
+            substitutes: Vec::new(),
         }
     }
 

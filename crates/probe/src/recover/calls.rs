@@ -17,11 +17,16 @@ const SIGABRT: u64 = 6;
 pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     let (call, strings) = match paths::replaced(call) {
         Some(replaced) => {
-            serve::first_use(thread);
+            if super::on() {
+                serve::first_use(thread);
+            }
             replaced
         }
         None => (call, Vec::new()),
     };
+    if !super::on() {
+        return (call, strings);
+    }
     file_read(call);
     memory_read(call);
     if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..])) {

@@ -12,6 +12,11 @@ use wire::control::option;
 
 use crate::ring::control;
 
+/// Do paths of pools stand for private files? So in recovery runs, and when a recovery is recorded.
+pub fn substitutes() -> bool {
+    control().recovery.substitute_count != 0
+}
+
 /// Is this a recovery run?
 pub fn on() -> bool {
     control().options & option::RECOVER != 0

@@ -39,6 +39,9 @@ pub fn shadow(start: u64, len: u64) -> u64 {
 }
 
 pub fn raise(bits: u32) {
+    if !on() {
+        return;
+    }
     control().recovery.flags.fetch_or(bits, Ordering::Relaxed);
 }
 

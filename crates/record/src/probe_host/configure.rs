@@ -38,6 +38,7 @@ pub(super) fn configure(
     let mut text = Text { control, used: 0 };
     let globs = text.add_all("pm", &options.pm, MAX_GLOBS)?;
     let watches = text.add_all("watch", &options.watch, MAX_WATCHES)?;
+    substitute(&mut text, &options.substitutes)?;
     control.glob_count = globs.len() as u32;
     control.watch_count = watches.len() as u32;
     control.globs[..globs.len()].copy_from_slice(&globs);
@@ -78,28 +79,31 @@ fn bits(options: &RecordOptions) -> u32 {
 
 /// Writes what a recovery run needs beyond [`configure`]: the pools and their stand-ins. No globs are there.
 pub(super) fn configure_recovery(control: &mut Control, pools: &[Substituted]) -> Result<(), LaunchError> {
-    let too_many = || LaunchError::TooMany { option: "pm", most: MAX_SUBSTITUTES };
-    if pools.len() > MAX_SUBSTITUTES {
-        return Err(too_many());
-    }
     control.options |= option::RECOVER | option::LOADS;
     control.options &= !option::PM_DEFAULT;
-    let mut text = Text { control, used: 0 };
-    let mut texts = Vec::new();
-    for pool in pools {
-        let path = text.add(pool.path.as_os_str().as_bytes()).ok_or_else(too_many)?;
-        texts.push((path, text.add(pool.private.as_os_str().as_bytes()).ok_or_else(too_many)?));
-    }
-    for (at, (pool, (path, private))) in pools.iter().zip(texts).enumerate() {
-        let (device, inode) = pool.path.metadata().map_or((0, 0), |m| (m.dev(), m.ino()));
-        control.recovery.substitutes[at] = Substitute { path, private, device, inode };
+    for (at, pool) in pools.iter().enumerate() {
         let stand_in = pool.private.metadata().map_err(os("look at the stand-in of a pool"))?;
         *control.pools[at].device.get_mut() = stand_in.dev();
         *control.pools[at].inode.get_mut() = stand_in.ino();
         *control.pools[at].len.get_mut() = stand_in.len();
     }
-    control.recovery.substitute_count = pools.len() as u32;
     *control.pool_count.get_mut() = pools.len() as u32;
+    Ok(())
+}
+
+/// Tells the probe which paths stand for which private files.
+fn substitute(text: &mut Text<'_>, pools: &[Substituted]) -> Result<(), LaunchError> {
+    let too_many = || LaunchError::TooMany { option: "pm", most: MAX_SUBSTITUTES };
+    if pools.len() > MAX_SUBSTITUTES {
+        return Err(too_many());
+    }
+    for (at, pool) in pools.iter().enumerate() {
+        let path = text.add(pool.path.as_os_str().as_bytes()).ok_or_else(too_many)?;
+        let private = text.add(pool.private.as_os_str().as_bytes()).ok_or_else(too_many)?;
+        let (device, inode) = pool.path.metadata().map_or((0, 0), |m| (m.dev(), m.ino()));
+        text.control.recovery.substitutes[at] = Substitute { path, private, device, inode };
+    }
+    text.control.recovery.substitute_count = pools.len() as u32;
     Ok(())
 }
 

@@ -73,6 +73,7 @@ impl Engine {
             real_time: setup.real_world,
             real_random: setup.real_world,
             real_tsc: setup.real_world,
+            substitutes: setup.pools.to_vec(),
             ..RecordOptions::default()
         };
         configure(shared.control_mut(), &setup.target.path, &options, 0)?;

@@ -1,5 +1,6 @@
 //! Records a target with the probe: start, collect, finish.
 
+use std::ffi::CString;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -42,12 +43,24 @@ pub struct ProbeRecorder<'a> {
     /// Size of the code caches; 0: the probe's default.
     pub cache_bytes: u64,
     pub probe: ProbeImage,
+    /// Where the target starts; none: where this process is.
+    pub directory: Option<CString>,
+    /// Its standard input, output and error; none: those of this process.
+    pub streams: Option<[i32; 3]>,
 }
 
 impl<'a> ProbeRecorder<'a> {
     /// With the usual settings.
     pub fn new(stop: &'a StopRequest) -> ProbeRecorder<'a> {
-        ProbeRecorder { stop, until: Until::AllEnd, namespaces: true, cache_bytes: 0, probe: ProbeImage::Embedded }
+        ProbeRecorder {
+            stop,
+            until: Until::AllEnd,
+            namespaces: true,
+            cache_bytes: 0,
+            probe: ProbeImage::Embedded,
+            directory: None,
+            streams: None,
+        }
     }
 
     /// Runs the target to its end and writes what it does to `writer`.
@@ -62,6 +75,7 @@ impl<'a> ProbeRecorder<'a> {
         for symbol in &options.watch {
             writer.watch(symbol);
         }
+        let descriptors: Vec<(i32, i32)> = self.streams.iter().flatten().copied().zip(0..).collect();
         let launch = Launch {
             probe: &self.probe,
             arguments: &target.arguments,
@@ -69,8 +83,8 @@ impl<'a> ProbeRecorder<'a> {
             shared: &shared,
             namespaces: self.namespaces,
             until_first: self.until == Until::FirstEnds,
-            directory: None,
-            descriptors: &[],
+            directory: self.directory.as_deref(),
+            descriptors: &descriptors,
         };
         let (running, socket) = launch.start()?;
         let pools = PoolFiles::new(socket);

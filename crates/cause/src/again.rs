@@ -1,0 +1,187 @@
+//! A second power failure, during recovery: recovery is recorded on a crash image, and its own crash states are searched as
+//! those of the workload were. A recovery that survives its own failure everywhere is idempotent where it matters.
+
+use std::ffi::CString;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use crash::outcome::PointOutcome;
+use crash::points::Point;
+use crash::rounds::{Selection, Shard};
+use crash::search::SearchOptions;
+use crash::strategy::StrategySpec;
+use crash::walk::{Walk, WalkError};
+use finding::finding::Finding;
+use record::probe_host::engine::Substituted;
+use record::probe_host::{HostError, ProbeRecorder};
+use record::recorder::RecordOptions;
+use record::stop::StopRequest;
+use record::target::{Target, TargetError};
+use trace::event::PoolId;
+use trace::{Meta, ReadError, TraceReader, TraceWriter, WriteError};
+
+use crate::bundle::write_image;
+use crate::hunt::{Hunt, HuntError};
+use crate::runner::{Plan, Runner};
+use crate::trial::{Assignment, TrialError};
+
+/// What to record at most: each recording is searched on its own.
+const RECORDINGS: usize = 12;
+
+#[derive(Debug, thiserror::Error)]
+pub enum AgainError {
+    #[error("cannot prepare the recording of a recovery: {0}")]
+    Io(#[from] io::Error),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    State(#[from] TrialError),
+    #[error(transparent)]
+    Runner(#[from] crate::runner::RunnerError),
+    #[error("recovery cannot be recorded: {0}")]
+    Record(#[from] HostError),
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    #[error(transparent)]
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Read(#[from] ReadError),
+}
+
+/// What came of it.
+#[derive(Debug, Default)]
+pub struct Again {
+    pub findings: Vec<Finding>,
+    /// Recoveries that wrote to a pool and were crashed in turn.
+    pub recordings: usize,
+    pub states_decided: u64,
+    pub notes: Vec<String>,
+}
+
+impl Hunt<'_> {
+    /// Crashes the recoveries of some crash points that recovery got right.
+    pub fn again(&self, points: &[PointOutcome], runner: &mut Runner) -> Result<Again, AgainError> {
+        let mut again = Again::default();
+        let good: Vec<&Point> =
+            points.iter().filter(|o| o.failing.is_empty() && o.point.occurrence == 1).map(|o| &o.point).collect();
+        let step = good.len().div_ceil(RECORDINGS * 4).max(1);
+        let mut walk = Walk::new(self.reader, self.options.rules)?;
+        for point in good.into_iter().step_by(step) {
+            if again.recordings == RECORDINGS || self.is_over() {
+                break;
+            }
+            walk.advance_to(point.at)?;
+            let view = walk.view();
+            let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
+            let passes = runner.observe(&image)?.verdict.pass;
+            let writes = runner.last().is_some_and(|report| !report.dirtied.is_empty());
+            if !passes || !writes {
+                continue;
+            }
+            let folder = tempfile::Builder::new().prefix("fencepost-again-").tempdir()?;
+            let mut private = Vec::new();
+            for (number, (path, _)) in self.plan.pools.iter().enumerate() {
+                let file = folder.path().join(format!("{number}")).join(path.file_name().unwrap_or(path.as_os_str()));
+                fs::create_dir_all(file.parent().unwrap_or(folder.path()))?;
+                write_image(&file, &image, PoolId(number as u32))?;
+                private.push(Substituted { path: path.clone(), private: file });
+            }
+            let trace = folder.path().join("recovery.fptrace");
+            self.record(&private, &trace)?;
+            again.recordings += 1;
+            self.search_recovery(&TraceReader::open(&trace)?, &private, point, &mut again);
+        }
+        Ok(again)
+    }
+
+    fn is_over(&self) -> bool {
+        self.analysis_deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
+    }
+
+    fn record(&self, private: &[Substituted], to: &Path) -> Result<(), AgainError> {
+        let command = &self.plan.recovery;
+        let words: Vec<_> =
+            std::iter::once(command.program.clone().into_os_string()).chain(command.args.iter().cloned()).collect();
+        let executable = command.executable().unwrap_or_else(|| command.program.clone());
+        let target = Target::of(&executable, &words, &command.env)?;
+        let (nothing, nowhere) = (File::open("/dev/null")?, File::options().write(true).open("/dev/null")?);
+        let stop = StopRequest::new();
+        let mut recorder = ProbeRecorder::new(&stop);
+        recorder.directory = CString::new(command.dir.as_os_str().as_bytes()).ok();
+        recorder.streams = Some([nothing.as_raw_fd(), nowhere.as_raw_fd(), nowhere.as_raw_fd()]);
+        let options = RecordOptions {
+            pm: private.iter().map(|pool| pool.private.display().to_string()).collect(),
+            substitutes: private.to_vec(),
+            ..RecordOptions::default()
+        };
+        let meta = Meta {
+            command: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
+            cwd: command.dir.display().to_string(),
+            recorder: "probe".to_owned(),
+            options: Vec::new(),
+        };
+        recorder.run(&target, &options, TraceWriter::create(to, meta)?)?;
+        Ok(())
+    }
+
+    /// Searches the crash states of a recovery.
+    fn search_recovery(&self, reader: &TraceReader, private: &[Substituted], point: &Point, again: &mut Again) {
+        let original = |path: &str| private.iter().find(|pool| pool.private == Path::new(path)).map(|pool| &pool.path);
+        let pools: Option<Vec<(PathBuf, u64)>> = reader
+            .tables()
+            .pools
+            .iter()
+            .map(|pool| Some((original(&pool.info.path)?.clone(), pool.info.len)))
+            .collect();
+        let Some(pools) = pools.filter(|pools| pools.len() == private.len()) else {
+            again.notes.push(format!("recovery after event {} does not use all pools; it was not crashed", point.at.0));
+            return;
+        };
+        let plan = Plan { pools, ..self.plan.clone() };
+        let options = SearchOptions {
+            selection: Selection { occurrences: Some(2), ..Selection::default() },
+            strategies: vec![
+                StrategySpec::ProgramOrder,
+                StrategySpec::GuaranteedOnly,
+                StrategySpec::Visible { cap: Some(16) },
+            ],
+            ..self.options.clone()
+        };
+        let hunt = Hunt {
+            reader,
+            plan: &plan,
+            options: &options,
+            shard: Shard::WHOLE,
+            journal: None,
+            merge: &[],
+            again: false,
+            bundles_option: self.bundles_option.clone(),
+            ..*self
+        };
+        match hunt.run(&|_| {}) {
+            Ok(hunted) => {
+                again.states_decided += hunted.coverage.states_decided;
+                again.notes.extend(hunted.notes);
+                for mut finding in hunted.findings {
+                    if again.findings.iter().all(|known| known.id != finding.id) {
+                        finding.title = format!("during recovery: {}", finding.title);
+                        finding.notes.insert(0, format!(
+                            "the first power failure was at event {} of the workload, the second one during the recovery from it",
+                            point.at.0
+                        ));
+                        again.findings.push(finding);
+                    }
+                }
+            }
+            Err(HuntError::NeverRecovers(why)) => {
+                again
+                    .notes
+                    .push(format!("after a recovery from event {} has ended, another one fails: {why}", point.at.0));
+            }
+            Err(error) => again.notes.push(format!("the recovery from event {} was not crashed: {error}", point.at.0)),
+        }
+    }
+}

@@ -1,0 +1,187 @@
+//! Failures in program order: the stores of the program itself, one after the other, lead through a state that recovery
+//! fails on. Whichever crash point shows it, the store to blame is the one with which it began.
+
+use crash::image::{CrashImage, LineBytes};
+use crash::recovery::{Recovery, Verdict};
+use crash::walk::{Rules, Walk};
+use finding::finding::Class;
+use persistency::line::{LINE_BYTES, LineId};
+use trace::event::{EventId, EventKind};
+use trace::{ReadError, TraceReader};
+
+use crate::classify::{Classified, ClassifyError, is_breakdown};
+use crate::story::{self, StoreFact};
+use crate::trial::{Assignment, Trial, TrialError};
+
+/// Places after the crash point that are tried as "the operation is complete here".
+const STEPS_AHEAD: u32 = 48;
+/// Places before it that are tried as "all was well here".
+const STEPS_BACK: usize = 24;
+/// How many events these may lie back.
+const EVENTS_BACK: u64 = 20_000;
+/// Stores between two such places that are tried one by one.
+const STORES: usize = 24;
+/// Stores that are named on one side.
+const NAMED: usize = 4;
+
+/// The program's own order of stores leads through a state that recovery fails on: before the event `at`.
+pub fn in_program_order<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    trial: &mut Trial<'_, '_, R>,
+    at: EventId,
+    mut present: Vec<StoreFact>,
+    verdict: &Verdict,
+) -> Result<Classified, ClassifyError> {
+    let mut at = at;
+    match turning_store(reader, rules, trial, at) {
+        Ok(Some(store)) => {
+            at = EventId(store.event.0 + 1);
+            present = vec![store];
+        }
+        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) if present.is_empty() => {
+            present.extend(story::last_store_before(reader, at)?);
+        }
+        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) => {}
+        Err(error) => return Err(error),
+    }
+    let next = story::stores_in(reader, at, EventId(reader.event_count()), 1)?;
+    let answer = |class, missing, present| Classified {
+        class,
+        missing,
+        present,
+        program_order_is_wrong: class == Class::Ordering,
+        from_program_order: true,
+    };
+    if is_breakdown(verdict) {
+        return Ok(answer(Class::Recovery, next, present));
+    }
+    let Some(&newest) = present.last() else { return Ok(answer(Class::Atomicity, next, present)) };
+    // The steps of one loop have no order that would help.
+    if next.iter().any(|store| store.site == newest.site) {
+        return Ok(answer(Class::Atomicity, next, present));
+    }
+    match completed_without(reader, rules, trial, at, &newest) {
+        Ok(Some(complete)) => {
+            let missing = story::stores_in(reader, at, complete, NAMED)?;
+            Ok(answer(Class::Ordering, missing, present))
+        }
+        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) => Ok(answer(Class::Atomicity, next, present)),
+        Err(error) => Err(error),
+    }
+}
+
+/// The store with which recovery began to fail, if a place before it is found at which recovery passes.
+fn turning_store<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    trial: &mut Trial<'_, '_, R>,
+    at: EventId,
+) -> Result<Option<StoreFact>, ClassifyError> {
+    let mut stops = stops_before(reader, at)?;
+    stops.drain(..stops.len().saturating_sub(STEPS_BACK));
+    let mut walk = Walk::new(reader, rules)?;
+    let mut good = None;
+    for &stop in &stops {
+        walk.advance_to(stop)?;
+        if passes_with_everything(trial, &walk)? {
+            good = Some(stop);
+        }
+    }
+    let Some(good) = good else { return Ok(None) };
+    let mut walk = Walk::new(reader, rules)?;
+    for store in story::stores_in(reader, good, at, STORES)? {
+        walk.advance_to(EventId(store.event.0 + 1))?;
+        if !passes_with_everything(trial, &walk)? {
+            return Ok(Some(store));
+        }
+    }
+    Ok(None)
+}
+
+fn passes_with_everything<R: Recovery>(trial: &mut Trial<'_, '_, R>, walk: &Walk<'_>) -> Result<bool, TrialError> {
+    let view = walk.view();
+    let image = view.image(&Assignment::everything(&view).state(&view))?;
+    Ok(trial.run(&image)?.pass)
+}
+
+/// Flushes and fences before `at` that have a store since the last such place.
+fn stops_before(reader: &TraceReader, at: EventId) -> Result<Vec<EventId>, ReadError> {
+    let mut events = reader.events_in(EventId(at.0.saturating_sub(EVENTS_BACK))..at);
+    let (mut stops, mut stored) = (Vec::new(), true);
+    while let Some((id, event)) = events.next_with_id()? {
+        if is_border(&event.kind) && stored {
+            stops.push(id);
+            stored = false;
+        }
+        stored |= StoreFact::of(id, &event).is_some();
+    }
+    Ok(stops)
+}
+
+fn is_border(kind: &EventKind<'_>) -> bool {
+    matches!(kind, EventKind::Flush { .. } | EventKind::Fence { .. } | EventKind::Rmw { .. })
+}
+
+/// Where the operation is complete, if recovery also passes there when only `store` has not happened: then it should have
+/// been the last.
+fn completed_without<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    trial: &mut Trial<'_, '_, R>,
+    at: EventId,
+    store: &StoreFact,
+) -> Result<Option<EventId>, ClassifyError> {
+    let mut walk = Walk::new(reader, rules)?;
+    walk.advance_to(store.event)?;
+    let before = line_with_everything(&walk, LineId::of(store.place));
+    walk.advance_to(at)?;
+    for _ in 0..STEPS_AHEAD {
+        let Some(stop) = next_stop(reader, walk.at())? else { return Ok(None) };
+        walk.advance_to(stop)?;
+        let view = walk.view();
+        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
+        if !trial.run(&image)?.pass {
+            continue;
+        }
+        // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
+        let later = story::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
+        if later.iter().any(|other| other.overlaps(store)) {
+            return Ok(None);
+        }
+        let undone = without(&image, store, &before);
+        return Ok(trial.run(&undone)?.pass.then_some(stop));
+    }
+    Ok(None)
+}
+
+/// The end of the next stretch of stores: the flush or fence after it.
+fn next_stop(reader: &TraceReader, from: EventId) -> Result<Option<EventId>, ReadError> {
+    let mut events = reader.events_in(from..EventId(reader.event_count()));
+    let mut stored = false;
+    while let Some((id, event)) = events.next_with_id()? {
+        if is_border(&event.kind) && stored {
+            return Ok(Some(id));
+        }
+        stored |= StoreFact::of(id, &event).is_some();
+    }
+    Ok(stored.then_some(EventId(reader.event_count())))
+}
+
+fn line_with_everything(walk: &Walk<'_>, line: LineId) -> LineBytes {
+    let view = walk.view();
+    view.line_of(&Assignment::everything(&view).state(&view), line)
+}
+
+/// The image with the bytes of a store as they were before it.
+fn without<'g>(image: &CrashImage<'g>, store: &StoreFact, before: &LineBytes) -> CrashImage<'g> {
+    let id = LineId::of(store.place);
+    let mut bytes = image.line(id);
+    let start = (store.place.offset.0 % LINE_BYTES as u64) as usize;
+    let end = (start + store.len as usize).min(LINE_BYTES);
+    bytes[start..end].copy_from_slice(&before[start..end]);
+    let mut lines: Vec<(LineId, LineBytes)> = image.lines().iter().filter(|(line, _)| *line != id).copied().collect();
+    lines.push((id, bytes));
+    lines.sort_by_key(|(line, _)| *line);
+    CrashImage::imagined(image.guaranteed(), lines)
+}
