@@ -92,6 +92,7 @@ impl<'t> Bench<'t> {
         let recovery = self.recovery();
         let run = self.target.run_command(&self.program, &self.pool());
         let mut arguments = vec!["check", "--no-lint", "--message-format", "json", "--budget", "120s", "--jobs", "1"];
+        arguments.extend(self.target.options.iter().map(String::as_str));
         arguments.extend(["--timeout", RECOVERY_LIMIT, "--recover", &recovery, "--"]);
         arguments.extend(run.iter().map(String::as_str));
         self.fencepost(&arguments)

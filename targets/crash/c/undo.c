@@ -1,7 +1,8 @@
 //! Accounts under an undo log: old contents are logged and counted before they are overwritten.
-//! variants: 8
+//! variants: 10
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
+//! options: --again
 #include "pm.h"
 
 #define ACCOUNTS 12
@@ -170,8 +171,13 @@ static void run(void *pm)
 /* Contents go back in reverse: the oldest entry of a range is the one that counts. */
 static void roll_back(struct pool *p)
 {
-	insist(p->logged <= LOG_ENTRIES, "more log entries than fit");
-	for (uint64_t i = p->logged; i-- > 0;) {
+	uint64_t logged = p->logged;
+	insist(logged <= LOG_ENTRIES, "more log entries than fit");
+#if BUG == 9
+	PUT(p->logged, 0); //~ 9 ordering
+	persist(&p->logged, 8);
+#endif
+	for (uint64_t i = logged; i-- > 0;) {
 		const struct entry *e = &p->log[i];
 		insist(e->offset >= offsetof(struct pool, totals) && e->length <= sizeof e->old &&
 			       e->offset + e->length <= sizeof *p,
@@ -182,12 +188,16 @@ static void roll_back(struct pool *p)
 			a = &p->accounts[(e->offset - offsetof(struct pool, accounts)) / sizeof *a];
 		insist(*(volatile uint64_t *)&a->key <= ACCOUNTS, "a log entry of no account"); //~ 8 recovery
 #endif
-		memcpy((char *)p + e->offset, e->old, e->length);
+		memcpy((char *)p + e->offset, e->old, e->length); //~ 9 ordering 10 durability
+#if BUG != 10
 		flush((char *)p + e->offset, e->length);
+#endif
 	}
 	fence();
+#if BUG != 9
 	PUT(p->logged, 0);
 	persist(&p->logged, 8);
+#endif
 }
 
 static int equals_model(struct pool *p, uint64_t operations)

@@ -12,14 +12,23 @@ pub(crate) struct Head {
     pub recover: Vec<String>,
     pub env: Vec<(String, String)>,
     pub flags: Vec<String>,
+    /// For `fencepost check`.
+    pub options: Vec<String>,
 }
 
 /// The keys that a head can have; any other `//!` line is prose.
-const KEYS: [&str; 5] = ["variants", "run", "recover", "env", "flags"];
+const KEYS: [&str; 6] = ["variants", "run", "recover", "env", "flags", "options"];
 
 impl Head {
     pub fn parse(path: &Path, text: &str) -> Result<Head, TargetError> {
-        let mut head = Head { variants: 0, run: Vec::new(), recover: Vec::new(), env: Vec::new(), flags: Vec::new() };
+        let mut head = Head {
+            variants: 0,
+            run: Vec::new(),
+            recover: Vec::new(),
+            env: Vec::new(),
+            flags: Vec::new(),
+            options: Vec::new(),
+        };
         for (number, line) in (1..).zip(text.lines()) {
             let Some(comment) = line.strip_prefix("//!") else { break };
             let Some((key, value)) = comment.trim().split_once(": ") else { continue };
@@ -51,6 +60,7 @@ impl Head {
             "run" => self.run = words(),
             "recover" => self.recover = words(),
             "flags" => self.flags = words(),
+            "options" => self.options = words(),
             _ => {
                 for word in value.split_whitespace() {
                     let (name, value) = word.split_once('=')?;

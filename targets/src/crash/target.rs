@@ -36,6 +36,8 @@ pub struct CrashTarget {
     pub recover: Vec<String>,
     /// Set for both commands.
     pub env: Vec<(String, String)>,
+    /// Options of `fencepost check` without which a bug is not found.
+    pub options: Vec<String>,
     /// The guilty lines, by variant and line; at least one for each variant.
     pub expectations: Vec<Expectation>,
     flags: Vec<String>,
@@ -89,8 +91,8 @@ impl CrashTarget {
         let head = Head::parse(&source, &text)?;
         let expectations = marker::parse(&source, &text, head.variants)?;
         let name = source.strip_prefix(root()).unwrap_or(&source).with_extension("").display().to_string();
-        let Head { variants, run, recover, env, flags } = head;
-        Ok(Some(CrashTarget { name, source, variants, run, recover, env, expectations, flags, language }))
+        let Head { variants, run, recover, env, flags, options } = head;
+        Ok(Some(CrashTarget { name, source, variants, run, recover, env, options, expectations, flags, language }))
     }
 
     /// The numbers of its bugs.
