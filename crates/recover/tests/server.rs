@@ -326,7 +326,7 @@ impl Images {
         // Few or many.
         let share = 1 << (self.random() % 8);
         for line in image.chunks_mut(64) {
-            if self.random() % share == 0 && line.iter().any(|&byte| byte != 0) {
+            if self.random().is_multiple_of(share) && line.iter().any(|&byte| byte != 0) {
                 match self.random() % 4 {
                     0 => line[self.random() as usize % 64] ^= 1 << (self.random() % 8),
                     _ => line.fill(0),

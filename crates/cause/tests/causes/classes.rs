@@ -1,0 +1,109 @@
+//! The class of a cause, the stores on both sides, and the remedy.
+
+use cause::analyse::RootCause;
+use cause::repair::Remedy;
+use cause::story::StoreFact;
+use finding::finding::Class;
+
+use crate::recoveries::{Words, causes};
+use crate::traces::{Step, clwb, fence, pc, record, store, stream};
+
+/// Line 2 says that line 1 has its value.
+fn promised(word: Words<'_>) -> Option<&'static str> {
+    (word(2) == 1 && word(1) == 0).then_some("exit 1")
+}
+
+fn sites(stores: &[StoreFact]) -> Vec<u64> {
+    stores.iter().map(|store| store.site.pc.addr - pc(0)).collect()
+}
+
+/// The cause; several crash points may show it.
+#[track_caller]
+fn only(steps: &[Step], recovery: fn(Words<'_>) -> Option<&'static str>) -> RootCause {
+    let mut found = causes(&record(steps), recovery);
+    let first = found.remove(0);
+    let what = |cause: &RootCause| (cause.class, sites(&cause.missing), sites(&cause.present));
+    assert!(found.iter().all(|other| what(other) == what(&first)), "{first:#?} {found:#?}");
+    first
+}
+
+#[test]
+fn a_program_that_orders_its_stores_has_no_bug() {
+    let steps = [store(1, 1, 7), clwb(2, 1), fence(3), store(4, 2, 1), clwb(5, 2), fence(6)];
+    assert!(causes(&record(&steps), promised).is_empty());
+}
+
+#[test]
+fn a_store_that_is_never_flushed_is_not_durable() {
+    let cause = only(&[store(1, 1, 7), store(2, 2, 1), clwb(3, 2), fence(4)], promised);
+    assert_eq!(cause.class, Class::Durability);
+    assert_eq!(sites(&cause.missing), [1]);
+    let repair = cause.repair.expect("a flush and a fence help");
+    assert_eq!((repair.remedy, sites(&[repair.after])), (Remedy::FlushAndFence, vec![1]));
+}
+
+#[test]
+fn two_stores_that_are_flushed_together_have_no_order() {
+    let cause = only(&[store(1, 1, 7), store(2, 2, 1), clwb(3, 1), clwb(4, 2), fence(5)], promised);
+    assert_eq!((cause.class, cause.program_order_is_wrong), (Class::Ordering, false));
+    assert_eq!((sites(&cause.missing), sites(&cause.present)), (vec![1], vec![2]));
+    let repair = cause.repair.expect("a flush and a fence help");
+    assert_eq!((repair.remedy, sites(&[repair.after])), (Remedy::FlushAndFence, vec![1]));
+    assert_eq!(repair.before.map(|store| sites(&[store])), Some(vec![2]));
+}
+
+#[test]
+fn a_flush_without_a_fence_lacks_only_the_fence() {
+    for first in [vec![store(1, 1, 7), clwb(2, 1)], vec![stream(1, 1, 7)]] {
+        let rest = [store(3, 2, 1), clwb(4, 2), fence(5)];
+        let cause = only(&[first, rest.to_vec()].concat(), promised);
+        assert_eq!(cause.class, Class::Ordering);
+        assert_eq!(cause.repair.expect("a fence helps").remedy, Remedy::Fence);
+    }
+}
+
+#[test]
+fn a_flag_that_is_stored_before_its_data_is_in_the_wrong_order() {
+    let cause = only(&[store(1, 2, 1), clwb(2, 2), fence(3), store(4, 1, 7), clwb(5, 1), fence(6)], promised);
+    assert_eq!((cause.class, cause.program_order_is_wrong), (Class::Ordering, true));
+    assert_eq!((sites(&cause.missing), sites(&cause.present)), (vec![4], vec![1]));
+    assert!(cause.in_program_order && cause.repair.is_none());
+}
+
+#[test]
+fn two_stores_of_which_neither_may_be_alone_must_be_atomic() {
+    fn equal(word: Words<'_>) -> Option<&'static str> {
+        (word(1) != word(2)).then_some("exit 1")
+    }
+    let in_order = only(&[store(1, 1, 1), clwb(2, 1), fence(3), store(4, 2, 1), clwb(5, 2), fence(6)], equal);
+    assert_eq!(in_order.class, Class::Atomicity);
+    assert_eq!(sites(&in_order.present), [1]);
+    assert!(in_order.in_program_order);
+    let found = causes(&record(&[store(1, 1, 1), store(2, 2, 1), clwb(3, 1), clwb(4, 2), fence(5)]), equal);
+    assert!(!found.is_empty() && found.iter().all(|cause| cause.class == Class::Atomicity), "{found:#?}");
+}
+
+#[test]
+fn a_recovery_that_crashes_on_a_state_of_the_program_is_to_blame() {
+    fn crashes(word: Words<'_>) -> Option<&'static str> {
+        (word(1) == 1 && word(2) == 0).then_some("signal SIGSEGV in program+0x10")
+    }
+    let cause = only(&[store(1, 1, 1), clwb(2, 1), fence(3), store(4, 2, 1), clwb(5, 2), fence(6)], crashes);
+    assert_eq!(cause.class, Class::Recovery);
+}
+
+#[test]
+fn one_cause_explains_all_its_failing_states() {
+    let mut steps = Vec::new();
+    for round in 0..4 {
+        let (data, flag) = (1 + 2 * round, 2 + 2 * round);
+        steps.extend([store(1, data, 7), store(2, flag, 1), clwb(3, flag), clwb(4, data), fence(5)]);
+    }
+    fn each(word: Words<'_>) -> Option<&'static str> {
+        (0..4).any(|round| word(2 + 2 * round) == 1 && word(1 + 2 * round) == 0).then_some("exit 1")
+    }
+    let found = causes(&record(&steps), each);
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert_eq!((found[0].class, sites(&found[0].missing)), (Class::Ordering, vec![1]));
+    assert!(found[0].explains >= 4);
+}

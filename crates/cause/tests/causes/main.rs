@@ -1,0 +1,9 @@
+//! Root causes on hand-made traces, with recoveries that are no processes.
+
+mod bundles;
+mod classes;
+mod durable;
+mod groups;
+mod recoveries;
+mod repairs;
+mod traces;
