@@ -92,7 +92,8 @@ impl Hunt<'_> {
             let trace = folder.path().join("recovery.fptrace");
             self.record(&private, &trace)?;
             again.recordings += 1;
-            self.search_recovery(&TraceReader::open(&trace)?, &private, point, &mut again);
+            let bundles = folder.path().join("bundles");
+            self.search_recovery(&TraceReader::open(&trace)?, &private, &bundles, point, &mut again);
         }
         Ok(again)
     }
@@ -128,7 +129,14 @@ impl Hunt<'_> {
     }
 
     /// Searches the crash states of a recovery.
-    fn search_recovery(&self, reader: &TraceReader, private: &[Substituted], point: &Point, again: &mut Again) {
+    fn search_recovery(
+        &self,
+        reader: &TraceReader,
+        private: &[Substituted],
+        bundles: &Path,
+        point: &Point,
+        again: &mut Again,
+    ) {
         let original = |path: &str| private.iter().find(|pool| pool.private == Path::new(path)).map(|pool| &pool.path);
         let pools: Option<Vec<(PathBuf, u64)>> = reader
             .tables()
@@ -158,6 +166,8 @@ impl Hunt<'_> {
             journal: None,
             merge: &[],
             again: false,
+            bundles,
+            prefix: "during recovery: ",
             bundles_option: self.bundles_option.clone(),
             ..*self
         };
@@ -167,11 +177,13 @@ impl Hunt<'_> {
                 again.notes.extend(hunted.notes);
                 for mut finding in hunted.findings {
                     if again.findings.iter().all(|known| known.id != finding.id) {
-                        finding.title = format!("during recovery: {}", finding.title);
                         finding.notes.insert(0, format!(
                             "the first power failure was at event {} of the workload, the second one during the recovery from it",
                             point.at.0
                         ));
+                        if let Err(error) = keep(&bundles.join(&finding.id.0), &self.bundles.join(&finding.id.0)) {
+                            again.notes.push(format!("the bundle of finding {} cannot be kept: {error}", finding.id));
+                        }
                         again.findings.push(finding);
                     }
                 }
@@ -184,4 +196,14 @@ impl Hunt<'_> {
             Err(error) => again.notes.push(format!("the recovery from event {} was not crashed: {error}", point.at.0)),
         }
     }
+}
+
+/// Copies a bundle out of the temporary folder.
+fn keep(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    Ok(())
 }

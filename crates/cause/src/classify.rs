@@ -72,6 +72,17 @@ pub fn classify<R: Recovery>(
         // Several stores before one flush: the program was there, between two crash points.
         return in_program_order(reader, rules, trial, oldest.event, present, verdict);
     }
+    if missing.iter().all(|lost| present.iter().any(|there| there.event == lost.event)) && !missing.is_empty() {
+        // One store over two lines: no flush can come between its parts.
+        let answer = Classified {
+            class: Class::Atomicity,
+            missing,
+            present,
+            program_order_is_wrong: false,
+            from_program_order: false,
+        };
+        return Ok(answer);
+    }
     let mut lost_for_good = false;
     for store in &missing {
         lost_for_good |= !story::is_made_durable(reader, store)?;

@@ -22,9 +22,9 @@ pub enum ConfirmError {
 /// What plain mode said.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confirmation {
-    /// It failed both times.
+    /// It failed both times, in the same way.
     Confirmed,
-    /// It passed at least once: nothing may be claimed.
+    /// It passed at least once, or failed differently: nothing may be claimed.
     NotReproduced,
 }
 
@@ -39,12 +39,9 @@ pub fn confirm(
     walk.advance_to(cause.point.at)?;
     let view = walk.view();
     let image = view.image(&cause.state).map_err(TrialError::from)?;
-    for _ in 0..2 {
-        if runner.confirm(&image)?.pass {
-            return Ok(Confirmation::NotReproduced);
-        }
-    }
-    Ok(Confirmation::Confirmed)
+    let (first, second) = (runner.confirm(&image)?, runner.confirm(&image)?);
+    let same = !first.pass && !second.pass && oracle::confirms(&first.symptom, &second.symptom);
+    Ok(if same { Confirmation::Confirmed } else { Confirmation::NotReproduced })
 }
 
 /// Where recovery was when it broke down on the cause's state; empty if it did not, or if nobody knows.

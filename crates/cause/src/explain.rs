@@ -193,6 +193,11 @@ impl Named {
             Class::Ordering => format!(
                 "nothing orders {missing} before {present}: after a power failure PM can have the second without the first"
             ),
+            Class::Atomicity if one_store(cause) => {
+                format!(
+                    "the store in {present} crosses a cache line: after a power failure PM can have one part without the other"
+                )
+            }
             Class::Atomicity if self.missing.is_empty() => {
                 format!("the change that {present} is part of can be half done after a power failure")
             }
@@ -202,6 +207,12 @@ impl Named {
             _ => format!("recovery breaks down in {}", first(&self.recovery)),
         }
     }
+}
+
+/// What is missing and what is there are parts of one store.
+fn one_store(cause: &RootCause) -> bool {
+    let there = |lost: &StoreFact| cause.present.iter().any(|store| store.event == lost.event);
+    !cause.missing.is_empty() && cause.missing.iter().all(there)
 }
 
 /// `function (file:line)`, shorter than a whole path.

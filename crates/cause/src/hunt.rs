@@ -44,6 +44,8 @@ pub struct Hunt<'a> {
     pub merge: &'a [PathBuf],
     /// Crash recoveries as well.
     pub again: bool,
+    /// Before every title.
+    pub prefix: &'a str,
     pub bundles: &'a Path,
     /// How the user names the bundles' folder in a command; none: it is the default.
     pub bundles_option: Option<String>,
@@ -60,6 +62,8 @@ pub struct Hunted {
     pub notes: Vec<String>,
     /// All crash points that were judged.
     pub points: Vec<PointOutcome>,
+    /// Those in the creation of pools as well.
+    pub judged_creation: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +140,7 @@ impl Hunt<'_> {
             notes.extend(again.notes);
             findings.extend(again.findings);
         }
-        Ok(Hunted { findings, coverage, notes, points })
+        Ok(Hunted { findings, coverage, notes, points, judged_creation: self.options.selection.creation })
     }
 
     /// With everything in PM after the last event, recovery must pass, or the user has named the wrong command.
@@ -213,6 +217,7 @@ impl Hunt<'_> {
                 continue;
             };
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
+            finding.title = format!("{}{}", self.prefix, finding.title);
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
             self.write_bundle(&finding, cause)?;
             findings.push(finding);

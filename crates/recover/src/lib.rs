@@ -1,7 +1,8 @@
 //! Recovery runs: a crash image is put where the program expects its pool, and the program's own recovery runs on it.
 //!
 //! ```text
-//!   Command + Limits + images ──► plain   exec of the uninstrumented binary, isolated by namespaces  ──► RunReport
+//!   Command + Limits + slot ──► server   forks of a warm process under the probe, with what each read ──► RunReport
+//!   Command + Limits + images ─► plain    exec of the uninstrumented binary, isolated by namespaces    ──► RunReport
 //! ```
 //!
 //! Nothing here knows why an image was chosen, nor whether what recovery did was right.

@@ -135,6 +135,7 @@ impl Job<'_> {
             journal: self.journal.as_deref(),
             merge: self.merge,
             again: self.options.again,
+            prefix: "",
             bundles: &self.options.bundles,
             bundles_option: self.options.bundles_option(),
             libraries,

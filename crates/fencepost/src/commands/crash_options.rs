@@ -133,14 +133,16 @@ impl CrashOptions {
             Some(command) => line(command)?,
             None => default_recovery(meta, environment.clone()).map_err(|e| text(&e))?,
         };
-        for (option, command) in [("recovery", Some(&recovery))] {
-            if let Some(command) = command.filter(|command| command.executable().is_none()) {
-                return Err(format!("the {option} command `{}` is not found", command.program.display()));
+        let checker = self.checker.as_deref().map(line).transpose()?;
+        for (name, command) in [("recovery", Some(&recovery)), ("checker", checker.as_ref())] {
+            let found = |command: &&recover::command::Command| command.executable().is_some_and(|file| file.exists());
+            if let Some(command) = command.filter(|command| !found(command)) {
+                return Err(format!("the {name} command `{}` is not found", command.program.display()));
             }
         }
         Ok(Plan {
             recovery,
-            checker: self.checker.as_deref().map(line).transpose()?,
+            checker,
             oracle: oracle(&self.expectation())?,
             limits: Limits {
                 wall: self.timeout,

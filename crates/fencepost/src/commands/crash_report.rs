@@ -34,7 +34,7 @@ pub fn print(reader: &TraceReader, hunted: &Hunted, others: &[Finding], format: 
     for note in &hunted.notes {
         render::note(note);
     }
-    render::result(coverage(&hunted.coverage))?;
+    render::result(coverage(&hunted.coverage, hunted.judged_creation))?;
     let summary = report::human::Summary { suppressed: 0, events: reader.event_count() };
     render::result(human.summary(&all, &summary))
 }
@@ -55,10 +55,10 @@ fn numbers(coverage: &Coverage) -> CrashSummary {
 }
 
 /// What was looked at, and what was left out, in a few lines.
-fn coverage(coverage: &Coverage) -> String {
+fn coverage(coverage: &Coverage, judged_creation: bool) -> String {
     let count = render::count;
     let mut text = format!(
-        "{} of {} crash points decided ({} with different call paths); {} states decided by {} recoveries, {} failed",
+        "{} of {} crash points decided ({} different call paths in the trace); {} states decided by {} recoveries, {} failed",
         count(coverage.points_finished),
         count(coverage.points_wanted),
         count(coverage.failure_points),
@@ -72,7 +72,7 @@ fn coverage(coverage: &Coverage) -> String {
             count(coverage.points_distinguished)
         );
     }
-    if coverage.creation_points > 0 {
+    if coverage.creation_points > 0 && !judged_creation {
         text += &format!(
             "\n{} crash points inside pool creation were not judged (--creation judges them)",
             count(coverage.creation_points)

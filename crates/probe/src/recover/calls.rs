@@ -15,7 +15,7 @@ const SIGABRT: u64 = 6;
 
 /// The call as it shall be carried out, with the strings that it refers to.
 pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
-    let (call, strings) = match paths::replaced(call) {
+    let (call, strings) = match paths::replaced(thread, call) {
         Some(replaced) => {
             if super::on() {
                 serve::first_use(thread);

@@ -11,6 +11,7 @@ use crate::pm::pools::Stat;
 use crate::ring::control;
 use crate::sys::{nr, sys};
 use crate::syscall::dispatch::Call;
+use crate::thread::Thread;
 
 const AT_FDCWD: i32 = -100;
 
@@ -92,7 +93,7 @@ fn substitutes() -> &'static [Substitute] {
 }
 
 /// The call with the paths of pools replaced, if it names any. The strings live as long as the answer.
-pub fn replaced(mut call: Call) -> Option<(Call, Vec<Vec<u8>>)> {
+pub fn replaced(thread: &mut Thread, mut call: Call) -> Option<(Call, Vec<Vec<u8>>)> {
     let mut strings = Vec::new();
     for &(at, directory) in arguments(call.nr) {
         let directory = directory.map_or(AT_FDCWD, |d| call.fd(d));
@@ -107,6 +108,10 @@ pub fn replaced(mut call: Call) -> Option<(Call, Vec<Vec<u8>>)> {
         return None;
     }
     if moves_files(call.nr) {
+        if strings.len() < arguments(call.nr).len() {
+            // The stand-in lies elsewhere: what the kernel would answer is not what the program would see.
+            crate::refuse!(thread, "recovery renames or links a pool to another name, which needs plain mode");
+        }
         notes::raise(flag::FILES_CHANGED | flag::INCOMPLETE);
     }
     Some((call, strings))

@@ -28,7 +28,9 @@ pub enum PlainError {
     Input { path: PathBuf, source: io::Error },
     #[error("the recovery command has a zero byte in {word:?}; no program can be given such a word")]
     Word { word: String },
-    #[error("cannot isolate a recovery run ({what}): {source}; `fencepost doctor` says what this system allows")]
+    #[error(
+        "cannot isolate a recovery run ({what}): {source}; user and mount namespaces may be switched off on this system (sysctl user.max_user_namespaces)"
+    )]
     Isolate { what: &'static str, source: io::Error },
     #[error("cannot {what} for a recovery run: {source}")]
     System { what: &'static str, source: io::Error },
