@@ -10,7 +10,7 @@
 
 #define KEYS 16
 #define BUCKETS 3
-#define WORDS 16
+#define WORDS 10
 
 POBJ_LAYOUT_BEGIN(atomic_map);
 POBJ_LAYOUT_ROOT(atomic_map, struct root);
@@ -50,8 +50,7 @@ struct root {
 
 /* 'm' puts an item aside, or back. */
 static const struct op OPS[] = {
-	{'i', 5}, {'i', 9}, {'i', 2}, {'u', 9}, {'i', 8}, {'d', 5}, {'m', 2}, {'i', 12},
-	{'u', 8}, {'d', 9}, {'m', 2}, {'i', 5}, {'m', 8}, {'d', 2}, {'u', 12},
+	{'i', 5}, {'i', 8}, {'u', 8}, {'m', 5}, {'d', 8}, {'i', 2}, {'m', 5},
 };
 #define OP_COUNT (sizeof OPS / sizeof *OPS)
 

@@ -9,7 +9,7 @@
 #include "obj.h"
 
 #define KEYS 16
-#define WORDS 24
+#define WORDS 12
 
 POBJ_LAYOUT_BEGIN(tx_list);
 POBJ_LAYOUT_ROOT(tx_list, struct root);
@@ -34,12 +34,14 @@ struct list {
 struct root {
 	TOID(struct list) list;
 	uint64_t apart[8];
+	uint64_t is_ready;
+	uint64_t apart2[8];
 	/* Operations that are finished. */
 	uint64_t ack;
 };
 
 static const struct op OPS[] = {
-	{'i', 5}, {'i', 9}, {'i', 2}, {'u', 9}, {'i', 7}, {'d', 5}, {'i', 12}, {'u', 2}, {'d', 12}, {'i', 5}, {'d', 2},
+	{'i', 5}, {'i', 9}, {'u', 9}, {'d', 5}, {'i', 2},
 };
 #define OP_COUNT (sizeof OPS / sizeof *OPS)
 
@@ -109,15 +111,12 @@ static void delete(uint64_t key)
 	TOID(struct node) *link = find(key);
 	TOID(struct node) gone = *link;
 	TOID(struct node) next = D_RO(gone)->next;
-	TX_BEGIN(pool) {
-		TX_ADD_FIELD(list, count);
-		D_RW(list)->count--;
-		TX_FREE(gone);
-	}
-	TX_END //~ 4 atomicity
+	POBJ_FREE(&gone); //~ 4 atomicity
 	TX_BEGIN(pool) {
 		TX_ADD_DIRECT(link);
 		*link = next; //~ 4 atomicity
+		TX_ADD_FIELD(list, count);
+		D_RW(list)->count--; //~ 4 atomicity
 	}
 	TX_END //~ 4 atomicity
 #else
@@ -137,17 +136,21 @@ static void delete(uint64_t key)
 static void create(void)
 {
 	TOID(struct root) root = POBJ_ROOT(pool, struct root);
-#if BUG == 6
-	POBJ_ZNEW(pool, &D_RW(root)->list, struct list); //~ 6 ordering
-	PUT(D_RW(D_RW(root)->list)->limit, KEYS);	 //~ 6 ordering
-	pmemobj_persist(pool, D_RW(D_RW(root)->list), sizeof(struct list));
-#else
+	uint64_t *is_ready = &D_RW(root)->is_ready;
 	TX_BEGIN(pool) {
 		TX_ADD_FIELD(root, list);
 		D_RW(root)->list = TX_ZNEW(struct list);
+#if BUG != 6
 		D_RW(D_RW(root)->list)->limit = KEYS;
+#endif
 	}
 	TX_END
+	PUT(*is_ready, 1); //~ 6 ordering
+	pmemobj_persist(pool, is_ready, sizeof *is_ready);
+#if BUG == 6
+	uint64_t *limit = &D_RW(D_RW(root)->list)->limit;
+	PUT(*limit, KEYS); //~ 6 ordering
+	pmemobj_persist(pool, limit, sizeof *limit);
 #endif
 	list = D_RO(root)->list;
 }
@@ -205,7 +208,7 @@ static int check(const char *path)
 	TOID(struct root) root = POBJ_ROOT(pool, struct root);
 	list = D_RO(root)->list;
 #if BUG != 5
-	if (TOID_IS_NULL(list)) {
+	if (!D_RO(root)->is_ready) {
 		puts("empty");
 		pmemobj_close(pool);
 		return 0;
