@@ -47,10 +47,16 @@ pub fn explain(
     // A store that is never made durable comes too late as well: one finding, about the worse.
     order.sort_by_key(|&number| causes[number].class != Class::Durability);
     for number in order {
-        let cause = &causes[number];
+        let mut cause = causes[number].clone();
         let crash_path = crash_paths.get(number).map_or(&[][..], Vec::as_slice);
-        let named = Named::of(cause, crash_path, tables, &mut symbols, libraries);
-        let key = named.key(cause);
+        let named = Named::of(&cause, crash_path, tables, &mut symbols, libraries);
+        let sides = named.missing.first().zip(named.present.first());
+        if cause.program_order_is_wrong && sides.is_some_and(|(missing, present)| same_line(missing, present)) {
+            // Inside one call of a library: its caller cannot put that in order.
+            cause.class = Class::Atomicity;
+            cause.program_order_is_wrong = false;
+        }
+        let key = named.key(&cause);
         match groups.get_mut(&key) {
             Some(group) => {
                 group.finding.count += cause.explains;
@@ -58,7 +64,7 @@ pub fn explain(
                 named.paths.into_iter().for_each(|path| add_path(&mut group.finding, path));
             }
             None => {
-                groups.insert(key, Explained { finding: named.finding(cause), causes: vec![number] });
+                groups.insert(key, Explained { finding: named.finding(&cause), causes: vec![number] });
             }
         }
     }
