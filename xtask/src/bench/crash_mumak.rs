@@ -1,4 +1,4 @@
-//! The workload of Mumak §6.2: Debian's libpmemobj maps, 150,000 operations, checked from start to report.
+//! The workload of Mumak §6.1: Debian's libpmemobj maps, 150,000 operations, checked from start to report.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
