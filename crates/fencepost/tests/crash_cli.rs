@@ -27,26 +27,30 @@ fn assert_the_bug(findings: &[serde_json::Value]) {
 fn an_interrupted_search_goes_on_from_its_journal() {
     let case = Case::new();
     case.record(TO_INTERRUPT);
-    let recovery = case.recovery("check");
+    let recovery = case.gated();
     let whole = case.run(&case.crash_line(&recovery, &["--journal", "whole"]));
     assert_the_bug(&parse(&whole).0);
 
-    let line = case.crash_line(&recovery, &["--journal", "parts"]);
-    case.close_gate();
-    let mut interrupted = case.start(&line);
-    case.wait_for_lines("parts", 3, &mut interrupted);
-    interrupted.signal(libc::SIGINT);
-    case.open_gate();
-    let interrupted = interrupted.end();
-    assert_eq!(interrupted.code, Some(130), "{}", interrupted.err);
-    let (_, summary) = parse(&interrupted);
-    assert_eq!(summary["complete"], false);
-    case.wait_until_forgotten();
-    assert_eq!(case.slots_left(), Vec::<std::path::PathBuf>::new());
+    for engine in ["fork-server", "plain"] {
+        let line = case.crash_line(&recovery, &["--journal", engine, "--engine", engine]);
+        case.close_gate();
+        let mut interrupted = case.start(&line);
+        case.wait_for_gate(&mut interrupted);
+        assert!(fs::read(case.sandbox.path(engine)).is_ok_and(|journal| !journal.is_empty()));
+        // As Ctrl-C does: the recovery that waits at the gate is in the terminal's reach, but it must not hear of it.
+        interrupted.signal_group(libc::SIGINT);
+        case.open_gate();
+        let interrupted = interrupted.end();
+        assert_eq!(interrupted.code, Some(130), "{engine}: {}", interrupted.err);
+        let (_, summary) = parse(&interrupted);
+        assert_eq!(summary["complete"], false);
+        case.wait_until_forgotten();
+        assert_eq!(case.slots_left(), Vec::<std::path::PathBuf>::new());
 
-    let resumed = case.run(&line);
-    assert_eq!(resumed.code, Some(1), "{}", resumed.err);
-    assert_same_findings(&whole, &resumed);
+        let resumed = case.run(&line);
+        assert_eq!(resumed.code, Some(1), "{engine}: {}", resumed.err);
+        assert_same_findings(&whole, &resumed);
+    }
 }
 
 #[track_caller]
@@ -62,13 +66,13 @@ fn assert_same_findings(whole: &cli_support::Ran, other: &cli_support::Ran) {
 fn a_killed_search_goes_on_from_its_journal() {
     let case = Case::new();
     case.record(TO_INTERRUPT);
-    let recovery = case.recovery("check");
+    let recovery = case.gated();
     let whole = case.run(&case.crash_line(&recovery, &["--journal", "whole"]));
     let line = case.crash_line(&recovery, &["--journal", "parts"]);
     case.close_gate();
-    for lines in [3, 8] {
-        let mut killed = case.start(&line);
-        case.wait_for_lines("parts", lines, &mut killed);
+    for engine in ["fork-server", "plain", "fork-server"] {
+        let mut killed = case.start(&[&line[..], &["--engine", engine]].concat());
+        case.wait_for_gate(&mut killed);
         killed.signal(libc::SIGKILL);
         killed.end();
         case.wait_until_forgotten();
@@ -131,6 +135,17 @@ fn the_summary_says_what_was_covered() {
     assert!(summary["states_possible"].as_str().is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n > 1)), "{summary}");
     assert_eq!(summary["complete"], true);
     assert!(case.slots_left().is_empty());
+}
+
+#[test]
+fn the_report_for_people_says_how_to_see_the_failure_again() {
+    let case = Case::new();
+    let recovery = case.recovery("check");
+    let ran = case.run(&["check", "--no-lint", "--recover", &recovery, "--", "./records", &case.pool, "run", "2"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    for words in ["fencepost replay ", "crash points decided", "a record is lost", "records.c:", "`add`"] {
+        assert!(ran.out.contains(words), "`{words}` is not in: {}", ran.out);
+    }
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -19,13 +20,16 @@ const PATIENCE: &str = "180";
 pub struct Case {
     pub sandbox: Sandbox,
     pub pool: String,
+    /// Elsewhere: plain mode may show recoveries the pool's directory as it was.
+    gate: Sandbox,
 }
 
 impl Case {
     pub fn new() -> Case {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let case = Case { sandbox: Sandbox::new(), pool: format!("pool-{}-{number}", std::process::id()) };
+        let pool = format!("pool-{}-{number}", std::process::id());
+        let case = Case { sandbox: Sandbox::new(), pool, gate: Sandbox::new() };
         case.build(&[]);
         case
     }
@@ -41,6 +45,11 @@ impl Case {
     /// `records` with this act as the recovery.
     pub fn recovery(&self, act: &str) -> String {
         format!("./records {} {act}", self.pool)
+    }
+
+    /// `check` as the recovery, with a gate.
+    pub fn gated(&self) -> String {
+        format!("{} {}", self.recovery("check"), self.gate.path("gate").display())
     }
 
     /// `fencepost` under `timeout`.
@@ -81,28 +90,29 @@ impl Case {
 
     /// From now on recoveries wait in the middle of the workload.
     pub fn close_gate(&self) {
-        fs::write(self.sandbox.path("gate"), "").expect("writable");
+        fs::write(self.gate.path("gate"), "").expect("writable");
     }
 
     pub fn open_gate(&self) {
-        fs::remove_file(self.sandbox.path("gate")).expect("closed before");
+        fs::remove_file(self.gate.path("gate")).expect("closed before");
     }
 
     pub fn start(&self, arguments: &[&str]) -> Started {
         let (out, err) = (self.sandbox.path("started.out"), self.sandbox.path("started.err"));
         let mut command = self.sandbox.command(arguments);
-        command.env("CASE", self.directory()).stdin(Stdio::null());
+        command.env("CASE", self.directory()).stdin(Stdio::null()).process_group(0);
         command.stdout(File::create(&out).expect("writable")).stderr(File::create(&err).expect("writable"));
         Started { child: command.spawn().expect("fencepost starts"), out, err }
     }
 
-    /// Waits for at least so many lines in a file.
-    pub fn wait_for_lines(&self, name: &str, lines: usize, started: &mut Started) {
-        let path = self.sandbox.path(name);
-        wait_until(&format!("{name} has {lines} lines"), || {
+    /// Waits until a recovery waits at the gate.
+    pub fn wait_for_gate(&self, started: &mut Started) {
+        let reached = self.gate.path("gate.reached");
+        wait_until("a recovery is at the gate", || {
             assert_eq!(started.child.try_wait().expect("our child"), None, "it has ended too soon");
-            fs::read(&path).is_ok_and(|text| text.iter().filter(|&&byte| byte == b'\n').count() >= lines)
+            reached.exists()
         });
+        fs::remove_file(reached).expect("there");
     }
 
     /// Waits until no process has anything to do with this case.
@@ -138,6 +148,12 @@ impl Started {
     pub fn signal(&self, signal: i32) {
         // SAFETY: plain system call; the child has not been waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as i32, signal) }, 0);
+    }
+
+    /// To it and to all that it has started and left in its process group.
+    pub fn signal_group(&self, signal: i32) {
+        // SAFETY: plain system call; `start` made the group.
+        assert_eq!(unsafe { libc::kill(-(self.child.id() as i32), signal) }, 0);
     }
 
     pub fn end(mut self) -> Ran {

@@ -1,4 +1,5 @@
-// A target for the tests of `check` and `crash`: `records POOL run COUNT` adds records, `records POOL ACT` is their recovery.
+// A target for the tests of `check` and `crash`: `records POOL run COUNT` adds records, `records POOL ACT [GATE]` is their
+// recovery.
 // A record's mark can reach PM before its value; with -DREPAIRED recovery does not mind.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -10,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MOST = 100, GATE = 8, BYTES = 4096 * 4 };
+enum { MOST = 100, MIDDLE = 8, BYTES = 4096 * 4 };
 
 struct record {
     uint64_t value __attribute__((aligned(64)));
@@ -61,10 +62,17 @@ static void bomb(void) {
     }
 }
 
-static int recover(const char *act, const char *path) {
+// As long as the file is there.
+static void wait_at(const char *gate) {
+    char reached[4096];
+    snprintf(reached, sizeof reached, "%s.reached", gate);
+    if (!access(gate, F_OK)) close(open(reached, O_CREAT | O_WRONLY, 0600));
+    while (!access(gate, F_OK)) usleep(1000);
+}
+
+static int recover(const char *act, const char *path, const char *gate) {
     int lost = is_lost();
-    // In the middle of the workload: waits while somebody holds the gate.
-    while (records[GATE].mark && !records[GATE + 4].mark && !access("gate", F_OK)) usleep(1000);
+    if (gate && records[MIDDLE].mark && !records[MIDDLE + 4].mark) wait_at(gate);
 #define IS(word) (!strcmp(act, word))
 #ifdef REPAIRED
     lost = 0;
@@ -96,7 +104,7 @@ int main(int argc, char **argv) {
     if (argc < 3) return 99;
     int run = !strcmp(argv[2], "run");
     open_pool(argv[1], run ? O_CREAT : 0);
-    if (!run) return recover(argv[2], argv[1]);
+    if (!run) return recover(argv[2], argv[1], argv[3]);
     int count = argc > 3 ? atoi(argv[3]) : 1;
     for (int number = 0; number < count; number++) add(number);
     return 0;
