@@ -7,6 +7,7 @@ use std::time::Instant;
 use crash::journal::{Journal, JournalError};
 use crash::outcome::{Coverage, PointOutcome, merge};
 use crash::points::CREATORS;
+use crash::recovery::{Observation, Read};
 use crash::rounds::Shard;
 use crash::search::{Budget, Progress, Search, SearchError, SearchOptions, coverage};
 use crash::survey::Survey;
@@ -112,8 +113,15 @@ impl Hunt<'_> {
         let count = self.workers.max(1);
         let mut runners =
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
-        self.recovers_at_the_end(&mut runners[0])?;
+        let looks = self.recovers_at_the_end(&mut runners[0])?;
         let (points, coverage, mut notes) = self.search(&survey, &mut runners, on_phase)?;
+        if !looks {
+            let pools: Vec<String> = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
+            notes.push(format!(
+                "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",
+                pools.join(", ")
+            ));
+        }
         let runner = &mut runners[0];
         if let Some(why) = &runner.refused {
             notes.push(format!("recoveries ran in plain mode, and every state was run: {why}"));
@@ -143,14 +151,18 @@ impl Hunt<'_> {
         Ok(Hunted { findings, coverage, notes, points, judged_creation: self.options.selection.creation })
     }
 
-    /// With everything in PM after the last event, recovery must pass, or the user has named the wrong command.
-    fn recovers_at_the_end(&self, runner: &mut Runner) -> Result<(), HuntError> {
+    /// With everything in PM after the last event, recovery must pass, or the user has named the wrong command. Returns
+    /// whether it looks at the pools, as far as that is known.
+    fn recovers_at_the_end(&self, runner: &mut Runner) -> Result<bool, HuntError> {
         let mut walk = Walk::new(self.reader, self.options.rules)?;
         walk.advance_to(EventId(self.reader.event_count()))?;
         let view = walk.view();
         let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
-        let verdict = runner.observe(&image)?.verdict;
-        if verdict.pass { Ok(()) } else { Err(HuntError::NeverRecovers(verdict.symptom.text)) }
+        let Observation { verdict, reads } = runner.observe(&image)?;
+        if !verdict.pass {
+            return Err(HuntError::NeverRecovers(verdict.symptom.text));
+        }
+        Ok(reads.is_none_or(|reads| reads.iter().any(|read| matches!(read, Read::Line(_)))))
     }
 
     fn search(

@@ -227,6 +227,16 @@ fn a_recovery_that_never_succeeds_is_no_bug_of_the_program() {
 }
 
 #[test]
+fn a_recovery_that_looks_elsewhere_is_noticed() {
+    let case = Case::new();
+    fs::write(case.sandbox.path("other"), [0; 4096 * 4]).expect("writable");
+    let ran = case.check(&["--recover", "./records other check"]);
+    ran.expect(0, &["reads nothing of", &case.pool, "--recover"]);
+    let right = case.check(&["--recover", &case.recovery("check")]);
+    assert!(!right.err.contains("reads nothing"), "{}", right.err);
+}
+
+#[test]
 fn commands_and_options_that_cannot_be_are_refused() {
     let case = Case::new();
     let check = case.recovery("check");
