@@ -26,14 +26,14 @@ pub struct GuaranteedImage {
 impl GuaranteedImage {
     /// The pools as they were when the trace began.
     pub fn initial(reader: &TraceReader) -> Result<Self, ReadError> {
-        let pools = initial_pools(reader)?;
+        let pools = reader.initial_images()?;
         let appeared = vec![false; pools.len()];
         Ok(GuaranteedImage { pools, appeared, log: ChangeLog::default() })
     }
 
     /// Back to the beginning of the same trace. Cursors stay valid.
     pub(crate) fn rewind(&mut self, reader: &TraceReader) -> Result<(), ReadError> {
-        self.pools = initial_pools(reader)?;
+        self.pools = reader.initial_images()?;
         self.appeared.fill(false);
         self.log.repeat_all();
         Ok(())
@@ -131,19 +131,6 @@ impl GuaranteedImage {
             }
         }
     }
-}
-
-fn initial_pools(reader: &TraceReader) -> Result<Vec<PoolImage>, ReadError> {
-    let pools = reader.tables().pools.iter().enumerate();
-    let initial = pools.map(|(number, pool)| {
-        let mut image = PoolImage::new(pool.info.len);
-        reader.initial_pages(PoolId(number as u32), |page, bytes| {
-            // Page numbers were checked to lie inside the address range of files when the trace was opened.
-            image.write(page * PAGE_BYTES, bytes).ok();
-        })?;
-        Ok(image)
-    });
-    initial.collect()
 }
 
 fn pool_of(kind: &EventKind<'_>) -> Option<PoolId> {

@@ -1,5 +1,7 @@
 //! The content of a pool while the events of a trace are replayed onto it. Only pages that are not zero exist.
 
+use std::sync::Arc;
+
 use rustc_hash::FxHashMap;
 
 use crate::event::{Event, EventKind, Place, PoolId};
@@ -7,10 +9,10 @@ use crate::pages::PAGE;
 
 const PAGE_U64: u64 = PAGE as u64;
 
-/// The bytes of one pool.
+/// The bytes of one pool. Copies share their pages until one of them changes a page.
 #[derive(Clone, Debug, Default)]
 pub struct PoolImage {
-    pages: FxHashMap<u64, Box<[u8; PAGE]>>,
+    pages: FxHashMap<u64, Arc<[u8; PAGE]>>,
     len: u64,
 }
 
@@ -47,8 +49,8 @@ impl PoolImage {
         while !bytes.is_empty() {
             let at = (offset % PAGE_U64) as usize;
             let (now, later) = bytes.split_at(bytes.len().min(PAGE - at));
-            let page = self.pages.entry(offset / PAGE_U64).or_insert_with(|| Box::new([0; PAGE]));
-            page[at..at + now.len()].copy_from_slice(now);
+            let page = self.pages.entry(offset / PAGE_U64).or_insert_with(|| Arc::new([0; PAGE]));
+            Arc::make_mut(page)[at..at + now.len()].copy_from_slice(now);
             offset += now.len() as u64;
             bytes = later;
         }
@@ -72,7 +74,7 @@ impl PoolImage {
             if (from, to) == (0, PAGE) {
                 self.pages.remove(&number);
             } else if let Some(page) = self.pages.get_mut(&number) {
-                page[from..to].fill(0);
+                Arc::make_mut(page)[from..to].fill(0);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -12,6 +13,7 @@ use crate::definitions;
 use crate::error::{Malformed, ReadError};
 use crate::event::{ContextId, EventId, PoolId, ThreadId};
 use crate::format::{FILE_HEADER, Tag};
+use crate::image::PoolImage;
 use crate::pages::{self, FinalPages, PAGE};
 use crate::scan::{Chunk, ChunkFile};
 use crate::shape::Shape;
@@ -48,6 +50,8 @@ pub struct TraceReader {
     events: u64,
     ending: Ending,
     fingerprint: u128,
+    /// The pools as they were, once somebody has asked.
+    images: OnceLock<Vec<PoolImage>>,
 }
 
 impl TraceReader {
@@ -64,6 +68,7 @@ impl TraceReader {
             finals: Vec::new(),
             events: 0,
             ending: Ending::Cut { at: 0 },
+            images: OnceLock::new(),
             fingerprint: 0,
         };
         reader.ending = match reader.scan() {
@@ -213,6 +218,23 @@ impl TraceReader {
             }
         }
         Ok(())
+    }
+
+    /// The pools as they were when the trace began. They are read once; copies share their pages.
+    pub fn initial_images(&self) -> Result<Vec<PoolImage>, ReadError> {
+        if let Some(images) = self.images.get() {
+            return Ok(images.clone());
+        }
+        let mut images = Vec::new();
+        for (number, pool) in self.tables.pools.iter().enumerate() {
+            let mut image = PoolImage::new(pool.info.len);
+            self.initial_pages(PoolId(number as u32), |page, bytes| {
+                // Page numbers were checked to lie inside the address range of files when the trace was opened.
+                image.write(page * PAGE as u64, bytes).ok();
+            })?;
+            images.push(image);
+        }
+        Ok(self.images.get_or_init(|| images).clone())
     }
 
     /// Final content of a pool; none where the trace does not hold it.

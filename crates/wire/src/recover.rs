@@ -46,6 +46,8 @@ pub mod flag {
     pub const OUTPUT: u32 = 32;
     /// A fork was refused: too many processes.
     pub const PROCESSES: u32 = 64;
+    /// Memory was refused: the run has used what it may.
+    pub const MEMORY: u32 = 256;
     /// Processes were still there when the first one had ended; they were killed when they had nothing to do.
     pub const LEFT_RUNNING: u32 = 128;
 }

@@ -52,6 +52,11 @@ pub fn incomplete() {
     }
 }
 
+/// The kernel refused the program memory.
+pub fn out_of_memory() {
+    raise(flag::MEMORY);
+}
+
 fn tell(kind: u64, pool: u32, line: u64) {
     let at = control().recovery.note_count.fetch_add(1, Ordering::Relaxed) as usize;
     if at >= MAX_NOTES {

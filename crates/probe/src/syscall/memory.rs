@@ -81,6 +81,9 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
     let real_prot = if pool.is_some() { mapping::seen(prot) } else { prot };
     let result = sys!(nr::MMAP, address, len, real_prot, flags, fd, offset);
     if result < 0 {
+        if result == -sys::ENOMEM {
+            crate::recover::notes::out_of_memory();
+        }
         return result;
     }
     let start = result as u64;
@@ -134,6 +137,9 @@ pub fn mremap(thread: &mut Thread, call: Call) -> i64 {
         crate::translate::code::unmapped(old, old_len);
     }
     let result = sys!(nr::MREMAP, old, call.args[1], call.args[2], flags, new);
+    if result == -sys::ENOMEM {
+        crate::recover::notes::out_of_memory();
+    }
     if result >= 0 && flags & MREMAP_FIXED != 0 {
         mapping::taken_away(thread, new, new_len);
         modules::unmapped(new, new_len);

@@ -64,6 +64,9 @@ pub(super) fn end(engine: &Engine, status: i32, limits: &Limits) -> End {
     if flags & flag::PROCESSES != 0 && status != 0 {
         return End::OverLimit(Limit::Processes);
     }
+    if flags & flag::MEMORY != 0 && status != 0 {
+        return End::OverLimit(Limit::Memory);
+    }
     match (signal, killed_by) {
         (0, 0) => End::Exited(libc::WEXITSTATUS(status)),
         (0, other) => End::Signalled { signal: other, path: path(engine) },
