@@ -324,7 +324,7 @@ fn a_recovery_that_hangs_is_a_finding() {
 
 #[test]
 fn a_recovery_that_eats_memory_is_a_finding() {
-    misbehaves("eat", &["--memory", "64"], "recovery");
+    misbehaves("eat", &["--memory", "64"], "more memory");
 }
 
 #[test]
