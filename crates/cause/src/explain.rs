@@ -1,6 +1,7 @@
 //! Root causes as findings: named, grouped by the code to blame, in sentences.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use finding::blame::{self, Libraries};
 use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
@@ -10,6 +11,7 @@ use trace::Tables;
 use trace::symbol::Symbolizer;
 
 use crate::analyse::RootCause;
+use crate::lvalue;
 use crate::repair::{Remedy, Repair};
 use crate::story::StoreFact;
 
@@ -57,6 +59,7 @@ pub fn explain(
             cause.program_order_is_wrong = false;
         }
         let key = named.key(&cause);
+        let folder = Path::new(&tables.meta.cwd);
         match groups.get_mut(&key) {
             Some(group) => {
                 group.finding.count += cause.explains;
@@ -64,7 +67,7 @@ pub fn explain(
                 named.paths.into_iter().for_each(|path| add_path(&mut group.finding, path));
             }
             None => {
-                groups.insert(key, Explained { finding: named.finding(&cause), causes: vec![number] });
+                groups.insert(key, Explained { finding: named.finding(&cause, folder), causes: vec![number] });
             }
         }
     }
@@ -148,7 +151,7 @@ impl Named {
         format!("{kind} {place}")
     }
 
-    fn finding(self, cause: &RootCause) -> Finding {
+    fn finding(self, cause: &RootCause, folder: &Path) -> Finding {
         let mut locations = self.locations(cause.class);
         if locations.is_empty() {
             // Nothing has a name, not even a module: the pool was written from outside.
@@ -161,7 +164,7 @@ impl Named {
                 address: cause.point.at.0,
             });
         }
-        let title = self.title(cause);
+        let title = self.title(cause, folder);
         let mut notes = vec![format!("what recovery did: {}", cause.verdict.symptom.text)];
         notes.push(format!(
             "power failed {} at event {}; {} cache lines were not guaranteed there",
@@ -183,18 +186,20 @@ impl Named {
         }
     }
 
-    fn title(&self, cause: &RootCause) -> String {
-        let first = |side: &[Location]| side.first().map_or_else(|| "a store".to_owned(), place);
+    fn title(&self, cause: &RootCause, folder: &Path) -> String {
+        let first = |side: &[Location]| {
+            side.first().map_or_else(|| "a store".to_owned(), |location| named_place(location, folder))
+        };
         let (missing, present) = (first(&self.missing), first(&self.present));
         match cause.class {
-            Class::Durability => format!("the store in {missing} is never made durable: a power failure can lose it"),
+            Class::Durability => format!("the store to {missing} is never made durable: a power failure can lose it"),
             Class::Ordering if cause.program_order_is_wrong => {
                 format!(
                     "{present} is stored before {missing}, which it needs: a power failure in between breaks recovery"
                 )
             }
             Class::Ordering if self.present.is_empty() => {
-                format!("the store in {missing} becomes durable too late: a power failure can lose it")
+                format!("the store to {missing} becomes durable too late: a power failure can lose it")
             }
             Class::Ordering => format!(
                 "nothing orders {missing} before {present}: after a power failure PM can have the second without the first"
@@ -219,6 +224,17 @@ impl Named {
 fn one_store(cause: &RootCause) -> bool {
     let there = |lost: &StoreFact| cause.present.iter().any(|store| store.event == lost.event);
     !cause.missing.is_empty() && cause.missing.iter().all(there)
+}
+
+/// A place in the code, with what is stored to there if the source says so.
+fn named_place(location: &Location, folder: &Path) -> String {
+    let (Some(file), Some(line), true) = (&location.file, location.line, location.role != Role::Recovery) else {
+        return place(location);
+    };
+    match lvalue::of_line(file, line, folder) {
+        Some(what) => format!("`{what}` in {}", place(location)),
+        None => place(location),
+    }
 }
 
 /// `function (file:line)`, shorter than a whole path.

@@ -22,6 +22,7 @@ pub mod classify;
 pub mod confirm;
 pub mod explain;
 pub mod hunt;
+mod lvalue;
 pub mod minimise;
 mod program_order;
 pub mod repair;

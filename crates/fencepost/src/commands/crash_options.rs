@@ -188,7 +188,7 @@ impl CrashOptions {
 
     /// How the folder is named in a command for the user; none: it need not be.
     pub fn bundles_option(&self) -> Option<String> {
-        (self.bundles != PathBuf::from(FOLDER)).then(|| self.bundles.display().to_string())
+        (self.bundles != *FOLDER).then(|| self.bundles.display().to_string())
     }
 
     pub fn shard_or_whole(shard: Option<Shard>) -> Shard {
