@@ -44,7 +44,9 @@ pub fn explain(
     libraries: &Libraries,
 ) -> Vec<Explained> {
     let mut symbols = Symbolizer::new(tables);
-    let mut groups: BTreeMap<String, Explained> = BTreeMap::new();
+    let mut all: Vec<Explained> = Vec::new();
+    // Which finding a key belongs to.
+    let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     let mut order: Vec<usize> = (0..causes.len()).collect();
     // A store that is never made durable comes too late as well: one finding, about the worse.
     order.sort_by_key(|&number| causes[number].class != Class::Durability);
@@ -58,22 +60,34 @@ pub fn explain(
             cause.class = Class::Atomicity;
             cause.program_order_is_wrong = false;
         }
-        let key = named.key(&cause);
+        let keys = named.keys(&cause);
         let folder = Path::new(&tables.meta.cwd);
-        match groups.get_mut(&key) {
-            Some(group) => {
-                group.finding.count += cause.explains;
-                group.causes.push(number);
-                named.paths.into_iter().for_each(|path| add_path(&mut group.finding, path));
+        let known = keys.iter().find_map(|key| groups.get(key).copied());
+        let group = known.unwrap_or(all.len());
+        keys.into_iter().for_each(|key| {
+            groups.entry(key).or_insert(group);
+        });
+        match all.get_mut(group) {
+            Some(Explained { finding, causes }) => {
+                finding.count += cause.explains;
+                causes.push(number);
+                named.missing.into_iter().for_each(|location| add_location(finding, location));
+                named.paths.into_iter().for_each(|path| add_path(finding, path));
             }
-            None => {
-                groups.insert(key, Explained { finding: named.finding(&cause, folder), causes: vec![number] });
-            }
+            None => all.push(Explained { finding: named.finding(&cause, folder), causes: vec![number] }),
         }
     }
-    let mut all: Vec<Explained> = groups.into_values().collect();
     all.sort_by_key(|explained| (explained.finding.rule.clone(), explained.finding.first));
     all
+}
+
+/// Another store that one and the same fence would have ordered.
+fn add_location(finding: &mut Finding, location: Location) {
+    let missing = finding.locations.iter().filter(|known| known.role == Role::Missing).count();
+    let is_new = location.role == Role::Missing && !finding.locations.iter().any(|known| same_line(known, &location));
+    if is_new && (1..NAMED).contains(&missing) {
+        finding.locations.insert(missing, location);
+    }
 }
 
 fn add_path(finding: &mut Finding, path: CallPath) {
@@ -135,20 +149,30 @@ impl Named {
         sides.into_iter().flatten().cloned().collect()
     }
 
-    /// What has one root cause: for lost stores the line of the store; for torn updates the function.
-    fn key(&self, cause: &RootCause) -> String {
+    /// What has one root cause: for lost stores the line of the store, or the fence that would have ordered several; for
+    /// torn updates the function. Causes with a key in common are one.
+    fn keys(&self, cause: &RootCause) -> Vec<String> {
         let locations = self.locations(cause.class);
-        let Some(guilty) = locations.first() else { return format!("{} {}", rule(cause.class), cause.point.at.0) };
+        let Some(guilty) = locations.first() else {
+            return vec![format!("{} {}", rule(cause.class), cause.point.at.0)];
+        };
+        let function = guilty.function.as_deref().unwrap_or_default();
+        let is_lost = match cause.class {
+            Class::Durability => true,
+            Class::Ordering => !cause.program_order_is_wrong,
+            _ => false,
+        };
         let place = match cause.class {
-            Class::Atomicity => guilty.function.clone().unwrap_or_else(|| guilty.to_string()),
+            Class::Atomicity if !function.is_empty() => function.to_owned(),
             _ => guilty.to_string(),
         };
-        let kind = match cause.class {
-            Class::Durability => "lost",
-            Class::Ordering if !cause.program_order_is_wrong => "lost",
-            class => rule(class),
-        };
-        format!("{kind} {place}")
+        let kind = if is_lost { "lost" } else { rule(cause.class) };
+        let mut keys = vec![format!("{kind} {place}")];
+        let is_fence = cause.repair.is_some_and(|repair| repair.remedy == Remedy::Fence);
+        if let (true, true, Some(before)) = (is_lost, is_fence, self.present.first()) {
+            keys.push(format!("fence in {function} before {before}"));
+        }
+        keys
     }
 
     fn finding(self, cause: &RootCause, folder: &Path) -> Finding {
