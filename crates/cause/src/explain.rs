@@ -156,6 +156,10 @@ impl Named {
         let Some(guilty) = locations.first() else {
             return vec![format!("{} {}", rule(cause.class), cause.point.at.0)];
         };
+        if cause.class == Class::Recovery && cause.verdict.symptom.key.starts_with("hang") {
+            // Where a loop was when its time was over is chance.
+            return vec![format!("{} hang", rule(cause.class))];
+        }
         let function = guilty.function.as_deref().unwrap_or_default();
         let is_lost = match cause.class {
             Class::Durability => true,
