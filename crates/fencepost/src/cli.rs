@@ -54,6 +54,9 @@ enum Command {
     Explain(commands::explain::Explain),
     #[command(subcommand)]
     Trace(commands::trace::Trace),
+    Doctor(commands::doctor::Doctor),
+    Completions(commands::completions::Completions),
+    Man(commands::man::Man),
 }
 
 impl Cli {
@@ -73,6 +76,9 @@ impl Cli {
             Command::Debug(debug) => debug.run(),
             Command::Explain(explain) => explain.run(),
             Command::Trace(trace) => trace.run(),
+            Command::Doctor(doctor) => doctor.run(),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
         }
     }
 }

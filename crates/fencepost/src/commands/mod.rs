@@ -1,13 +1,18 @@
 //! The subcommands, one file each.
 
 pub mod check;
+pub mod completions;
 pub mod crash;
 mod crash_options;
 mod crash_report;
 pub mod debug;
+pub mod doctor;
+mod doctor_machine;
+mod doctor_trials;
 pub mod explain;
 pub mod lint;
 mod lint_config;
+pub mod man;
 mod progress;
 pub mod record;
 mod record_output;

@@ -1,0 +1,47 @@
+//! `fencepost man`: the manual pages, in roff.
+
+use std::io::{self, Write};
+
+use clap::{Args, CommandFactory};
+use clap_mangen::Man as Page;
+
+use crate::cli::Cli;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost man | man -l -
+  fencepost man check | man -l -
+  fencepost man trace dump > fencepost-trace-dump.1";
+
+/// Print the manual page of a command; without one, that of fencepost.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Man {
+    /// The command, and its own command if it has some.
+    #[arg(value_name = "COMMAND")]
+    command: Vec<String>,
+}
+
+impl Man {
+    pub fn run(&self) -> Exit {
+        let mut root = Cli::command();
+        // Gives every command its full name (`fencepost trace dump`) and the options that all have.
+        root.build();
+        let mut command = &root;
+        for name in &self.command {
+            let Some(found) = command.find_subcommand(name) else {
+                render::error(format_args!("there is no command `{}`", self.command.join(" ")));
+                render::help("`fencepost help` lists all commands");
+                return Exit::Usage;
+            };
+            command = found;
+        }
+        let mut page = Vec::new();
+        match Page::new(command.clone()).render(&mut page) {
+            Ok(()) => render::ended(io::stdout().write_all(&page)),
+            Err(error) => render::ended(Err(error)),
+        }
+    }
+}
