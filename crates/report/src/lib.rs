@@ -2,4 +2,7 @@
 
 pub mod human;
 pub mod json;
+pub mod junit;
+mod place;
+pub mod sarif;
 mod source;
