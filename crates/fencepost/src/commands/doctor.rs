@@ -15,7 +15,8 @@ Examples:
   fencepost doctor
   fencepost doctor --message-format json
 
-Nothing is changed. Exit code 0: Fencepost works here, if need be with the fallbacks that are named; 2: it cannot record at all.";
+Nothing is changed. Exit code 0: Fencepost works here, if need be with the fallbacks that are named; 2: its engine
+does not run.";
 
 /// Check what this machine allows, and say what follows from it.
 #[derive(Args, Debug)]
@@ -133,7 +134,7 @@ fn human(checks: &[Check]) -> io::Result<()> {
         render::result(format_args!("         {consequence}"))?;
     }
     render::result(match (works(checks), number(checks, Status::Fallback)) {
-        (false, _) => "Fencepost cannot record on this machine.".to_owned(),
+        (false, _) => "Fencepost's engine does not run on this machine.".to_owned(),
         (true, 0) => "Fencepost works on this machine.".to_owned(),
         (true, 1) => "Fencepost works on this machine, with 1 fallback.".to_owned(),
         (true, fallbacks) => format!("Fencepost works on this machine, with {fallbacks} fallbacks."),
