@@ -41,6 +41,7 @@ impl Completions {
         // Into memory first: the generator panics if it cannot write, as to a pipe that was closed.
         let mut script = Vec::new();
         generate(generator, &mut Cli::command(), "fencepost", &mut script);
-        render::ended(io::stdout().write_all(&script))
+        let mut out = io::stdout().lock();
+        render::ended(out.write_all(&script).and_then(|()| out.flush()))
     }
 }

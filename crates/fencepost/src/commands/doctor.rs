@@ -15,8 +15,9 @@ Examples:
   fencepost doctor
   fencepost doctor --message-format json
 
-Nothing is changed. Exit code 0: Fencepost works here, if need be with the fallbacks that are named; 2: its engine
-does not run.";
+Nothing is changed. Exit codes:
+  0  Fencepost works here, if need be with the fallbacks that are named
+  2  its engine does not run";
 
 /// Check what this machine allows, and say what follows from it.
 #[derive(Args, Debug)]

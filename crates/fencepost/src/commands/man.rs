@@ -15,6 +15,8 @@ Examples:
   fencepost man check | man -l -
   fencepost man trace dump > fencepost-trace-dump.1";
 
+const SOURCE: &str = concat!("fencepost ", env!("CARGO_PKG_VERSION"));
+
 /// Print the manual page of a command; without one, that of fencepost.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -38,10 +40,16 @@ impl Man {
             };
             command = found;
         }
-        let mut page = Vec::new();
-        match Page::new(command.clone()).render(&mut page) {
-            Ok(()) => render::ended(io::stdout().write_all(&page)),
-            Err(error) => render::ended(Err(error)),
-        }
+        render::ended(print(Page::new(command.clone())))
     }
+}
+
+fn print(page: Page) -> io::Result<()> {
+    let mut roff = Vec::new();
+    page.source(SOURCE).render(&mut roff)?;
+    // The examples are in columns, which filling would destroy.
+    let roff = String::from_utf8_lossy(&roff).replace("\n.SH EXTRA\n", "\n.SH EXTRA\n.nf\n");
+    let mut out = io::stdout().lock();
+    out.write_all(roff.as_bytes())?;
+    out.flush()
 }
