@@ -3,6 +3,7 @@
 #[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
+use std::fs::{self, File};
 use std::os::unix::process::CommandExt;
 
 use cli_support::{Ran, Sandbox};
@@ -22,7 +23,7 @@ fn doctor_records_and_says_so() {
     ] {
         assert!(ran.out.contains(words), "`{words}` is not in:\n{}", ran.out);
     }
-    let left: Vec<_> = std::fs::read_dir(sandbox.path(".")).expect("readable").collect();
+    let left: Vec<_> = fs::read_dir(sandbox.path(".")).expect("readable").collect();
     assert!(left.is_empty(), "doctor left {left:?}");
 }
 
@@ -103,6 +104,16 @@ fn manual_pages() {
         }
     }
     sandbox.run(&["man", "trace", "dmup"]).expect(2, &["no command `trace dmup`", "fencepost help"]);
+}
+
+#[test]
+fn a_full_disk_is_noticed() {
+    let sandbox = Sandbox::new();
+    for arguments in [&["man", "check"][..], &["completions", "fish"], &["doctor"]] {
+        let full = File::options().write(true).open("/dev/full").expect("every Linux has it");
+        let ran: Ran = sandbox.command(arguments).stdout(full).output().expect("fencepost starts").into();
+        ran.expect(2, &["cannot write to standard output"]);
+    }
 }
 
 #[test]
