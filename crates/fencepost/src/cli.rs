@@ -43,6 +43,26 @@ pub enum MessageFormat {
     Json,
 }
 
+/// How findings are printed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum FindingFormat {
+    /// For people.
+    Human,
+    /// One JSON object per line.
+    Json,
+    /// One SARIF 2.1.0 document, for code hosts and editors.
+    Sarif,
+    /// One JUnit XML document, for CI servers.
+    Junit,
+}
+
+impl FindingFormat {
+    /// Whether nothing else may be on standard output.
+    pub fn is_document(self) -> bool {
+        matches!(self, FindingFormat::Sarif | FindingFormat::Junit)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum Command {
     Record(Box<commands::record::Record>),

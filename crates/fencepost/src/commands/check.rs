@@ -12,11 +12,12 @@ use lint::registry::{self, Settings};
 use persistency::model::Fences;
 use trace::TraceReader;
 
-use super::crash::{Job, end};
+use super::aside::Aside;
+use super::crash::{Job, end, printed};
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::record::Record;
-use crate::cli::MessageFormat;
+use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
 
@@ -47,8 +48,8 @@ pub struct Check {
     /// Do not look for misuse.
     #[arg(long)]
     no_lint: bool,
-    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
-    message_format: MessageFormat,
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    message_format: FindingFormat,
     /// The program to check, and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
@@ -97,7 +98,10 @@ impl Check {
         arguments.push("--".into());
         arguments.extend(self.command.iter().cloned());
         let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
-        Record::from_arg_matches(&matches).expect("the arguments are those of `record`").run()
+        let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
+        // If there is no standard output, there is nothing to keep clean.
+        let _aside = self.message_format.is_document().then(|| Aside::begin().ok());
+        record.run()
     }
 
     fn judge(&self, reader: &TraceReader) -> Exit {
@@ -111,9 +115,9 @@ impl Check {
         let job = Job { options: &self.options, shard: None, journal: None, merge: &[] };
         match job.hunt(reader, &Libraries::default()) {
             Ok((hunted, interrupted)) => {
-                let printed = print(reader, &hunted, &misuse, self.message_format);
                 let errors = !hunted.findings.is_empty() || misuse.iter().any(|f| f.severity >= Severity::Error);
-                end(render::ended(printed), errors, interrupted)
+                let exit = end(errors, interrupted);
+                printed(print(reader, &hunted, &misuse, self.message_format, exit), exit)
             }
             Err(exit) => exit,
         }

@@ -1,5 +1,6 @@
 //! `fencepost crash`: simulates power failures on a recording and runs recovery on what they leave.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -15,7 +16,7 @@ use trace::TraceReader;
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::progress::ProgressLine;
-use crate::cli::MessageFormat;
+use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
 
@@ -50,8 +51,8 @@ pub struct Crash {
     /// Put the journals of other searches together instead of searching. Repeatable.
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["shard", "journal", "no_journal"])]
     merge: Vec<PathBuf>,
-    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
-    message_format: MessageFormat,
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    message_format: FindingFormat,
 }
 
 impl Crash {
@@ -71,8 +72,8 @@ impl Crash {
         let job = Job { options: &self.options, shard: self.shard, journal, merge: &self.merge };
         match job.hunt(&reader, &Libraries::default()) {
             Ok((hunted, interrupted)) => {
-                let printed = print(&reader, &hunted, &[], self.message_format);
-                end(render::ended(printed), !hunted.findings.is_empty(), interrupted)
+                let exit = end(!hunted.findings.is_empty(), interrupted);
+                printed(print(&reader, &hunted, &[], self.message_format, exit), exit)
             }
             Err(exit) => exit,
         }
@@ -86,12 +87,20 @@ impl Crash {
     }
 }
 
-/// The exit of a command that has printed findings.
-pub fn end(printed: Exit, findings: bool, interrupted: bool) -> Exit {
-    match printed {
-        Exit::Clean if interrupted => Exit::Interrupted,
-        Exit::Clean if findings => Exit::Findings,
-        exit => exit,
+/// The exit of a command that can print its findings.
+pub fn end(findings: bool, interrupted: bool) -> Exit {
+    match (interrupted, findings) {
+        (true, _) => Exit::Interrupted,
+        (false, true) => Exit::Findings,
+        (false, false) => Exit::Clean,
+    }
+}
+
+/// That exit, unless printing failed.
+pub fn printed(result: io::Result<()>, exit: Exit) -> Exit {
+    match render::ended(result) {
+        Exit::Clean => exit,
+        failed => failed,
     }
 }
 

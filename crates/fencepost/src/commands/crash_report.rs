@@ -7,17 +7,41 @@ use std::path::PathBuf;
 use cause::hunt::Hunted;
 use crash::outcome::Coverage;
 use finding::finding::Finding;
+use finding::severity::Severity;
 use report::human::Human;
 use report::json::{self, CrashSummary};
 use trace::TraceReader;
 
-use crate::cli::MessageFormat;
+use super::document::Document;
+use crate::cli::FindingFormat;
+use crate::exit::Exit;
 use crate::render;
 
-/// Prints findings (`others` are the lint's) and the coverage statement.
-pub fn print(reader: &TraceReader, hunted: &Hunted, others: &[Finding], format: MessageFormat) -> io::Result<()> {
+/// Prints findings (`others` are the lint's) and the coverage statement; `exit` is how the command will end.
+pub fn print(
+    reader: &TraceReader,
+    hunted: &Hunted,
+    others: &[Finding],
+    format: FindingFormat,
+    exit: Exit,
+) -> io::Result<()> {
     let all: Vec<Finding> = hunted.findings.iter().chain(others).cloned().collect();
-    if format == MessageFormat::Json {
+    if format.is_document() {
+        for note in &hunted.notes {
+            render::note(note);
+        }
+        let document = Document {
+            reader,
+            findings: &all,
+            fails: &|finding| hunted.findings.contains(finding) || finding.severity >= Severity::Error,
+            exit,
+            notes: &hunted.notes,
+            suppressed: 0,
+            crash: Some(&numbers(&hunted.coverage)),
+        };
+        return if format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() };
+    }
+    if format == FindingFormat::Json {
         for finding in &all {
             render::result(json::finding(finding))?;
         }

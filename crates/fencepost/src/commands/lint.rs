@@ -19,9 +19,12 @@ use report::human::{Human, Summary};
 use report::json;
 use trace::TraceReader;
 
+use super::aside::Aside;
+use super::crash::printed;
+use super::document::Document;
 use super::lint_config::LintConfig;
 use super::record::Record;
-use crate::cli::MessageFormat;
+use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
 
@@ -75,8 +78,8 @@ pub struct Lint {
     /// The configuration. [default: fencepost.toml, if it is there]
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
-    message_format: MessageFormat,
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    message_format: FindingFormat,
     /// As for `fencepost record`: files that are pools.
     #[arg(long = "pm", value_name = "GLOB", requires = "command")]
     pm: Vec<String>,
@@ -190,7 +193,11 @@ impl Lint {
         arguments.extend(self.command.iter().cloned());
         let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
         let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
-        match record.run() {
+        // If there is no standard output, there is nothing to keep clean.
+        let aside = self.message_format.is_document().then(|| Aside::begin().ok());
+        let recorded = record.run();
+        drop(aside);
+        match recorded {
             Exit::Clean => self.check(&trace, plan),
             Exit::NoActivity => {
                 render::warning("no persistent-memory activity: there is nothing to check");
@@ -217,19 +224,31 @@ impl Lint {
         };
         let suppressed = plan.suppressions.apply(&mut report.findings);
         let summary = Summary { suppressed, events: report.events };
-        let printed = self.print(&reader, &report, &summary);
+        let fails = |finding: &Finding| plan.fail_on.fails(finding);
+        let exit = if report.findings.iter().any(fails) { Exit::Findings } else { Exit::Clean };
+        let result = if self.message_format.is_document() {
+            let document = Document {
+                reader: &reader,
+                findings: &report.findings,
+                fails: &fails,
+                exit,
+                notes: &[],
+                suppressed,
+                crash: None,
+            };
+            if self.message_format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() }
+        } else {
+            self.print(&reader, &report, &summary)
+        };
         explain_limits(&reader, &report, watched);
         for unused in plan.suppressions.unused() {
             render::note(format_args!("a suppression matched nothing (\"{}\"); its cause may be gone", unused.reason));
         }
-        match render::ended(printed) {
-            Exit::Clean if report.findings.iter().any(|finding| plan.fail_on.fails(finding)) => Exit::Findings,
-            exit => exit,
-        }
+        printed(result, exit)
     }
 
     fn print(&self, reader: &TraceReader, report: &Report, summary: &Summary) -> io::Result<()> {
-        if self.message_format == MessageFormat::Json {
+        if self.message_format == FindingFormat::Json {
             for finding in &report.findings {
                 render::result(json::finding(finding))?;
             }

@@ -1,11 +1,13 @@
 //! The subcommands, one file each.
 
+mod aside;
 pub mod check;
 pub mod completions;
 pub mod crash;
 mod crash_options;
 mod crash_report;
 pub mod debug;
+mod document;
 pub mod doctor;
 mod doctor_machine;
 mod doctor_trials;
