@@ -170,7 +170,14 @@ impl Writer {
             value["relatedLocations"] = json!(related);
         }
         if !finding.paths.is_empty() {
-            value["stacks"] = finding.paths.iter().take(PATHS).map(|path| self.stack(path)).collect();
+            let mut stacks: Vec<Value> = Vec::new();
+            for stack in finding.paths.iter().take(PATHS).map(|path| self.stack(path)) {
+                // Call paths that differ only in addresses are the same here, and the schema wants each item once.
+                if !stacks.contains(&stack) {
+                    stacks.push(stack);
+                }
+            }
+            value["stacks"] = json!(stacks);
         }
         value
     }

@@ -111,6 +111,10 @@ fn sarif_document() -> String {
     let mut findings = findings();
     findings[0].notes = vec!["put a `<flush>` & a fence \"here\"".to_owned()];
     findings[0].replay = Some("fencepost replay 1234".to_owned());
+    // The same lines at another address: SARIF shows no address where it has the line.
+    let mut again = findings[0].paths[1].clone();
+    again.frames[0].address += 8;
+    findings[0].paths.push(again);
     let far = location(Role::Recovery, Some("/elsewhere/a b.c"), 0, "recover");
     findings.push(finding("MY0001", Severity::Note, "a rule of one's own", vec![far], Vec::new()));
     let rule = |id: &str, name: &str, page: &str| RuleText {
@@ -151,6 +155,7 @@ fn sarif_keeps_to_the_schema() {
     let document: Value = serde_json::from_str(&sarif_document()).unwrap();
     sarif_schema::check(&document);
     assert_eq!(document["runs"][0]["results"].as_array().unwrap().len(), 3);
+    assert_eq!(document["runs"][0]["results"][0]["stacks"].as_array().unwrap().len(), 2);
 }
 
 #[test]
