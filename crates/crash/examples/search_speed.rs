@@ -1,6 +1,6 @@
 //! What the parts of a search cost, without any recovery, on a trace or on a synthetic run shaped like PMDK transactions.
 //!
-//! `cargo run --release -p crash --example throughput [TRACE | million events] [lines that recovery reads] \
+//! `cargo run --release -p crash --example search_speed [TRACE | million events] [lines that recovery reads] \
 //! [occurrences of each failure point]`
 
 use std::time::Instant;
