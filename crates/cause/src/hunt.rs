@@ -231,7 +231,14 @@ impl Hunt<'_> {
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
             finding.title = format!("{}{}", self.prefix, finding.title);
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
-            self.write_bundle(&finding, cause)?;
+            match self.write_bundle(&finding, cause) {
+                // What was found is told in any case.
+                Err(HuntError::Bundle(error)) => {
+                    finding.replay = None;
+                    notes.push(format!("finding {} cannot be replayed: {error}", finding.id));
+                }
+                written => written?,
+            }
             findings.push(finding);
         }
         Ok(findings)

@@ -153,18 +153,18 @@ impl Runner {
             self.slot.renew(|pool| guaranteed.len(pool))?;
             for pool in guaranteed.pools() {
                 for (number, page) in guaranteed.pages(pool) {
-                    self.slot.write(pool, number * page.len() as u64, page);
+                    self.slot.write(pool, number * page.len() as u64, page)?;
                 }
             }
             self.stale = false;
         } else {
             for line in changes.lines.into_iter().chain(self.strange.drain(..)) {
-                put(&mut self.slot, line, &guaranteed.line(line));
+                put(&mut self.slot, line, &guaranteed.line(line))?;
             }
         }
         self.strange.clear();
         for (line, bytes) in image.lines() {
-            put(&mut self.slot, *line, bytes);
+            put(&mut self.slot, *line, bytes)?;
             self.strange.push(*line);
         }
         Ok(())
@@ -251,8 +251,8 @@ impl Recovery for Runner {
     }
 }
 
-fn put(slot: &mut Slot, line: LineId, bytes: &[u8; LINE_BYTES]) {
-    slot.write(line.pool, line.start().offset.0, bytes);
+fn put(slot: &mut Slot, line: LineId, bytes: &[u8; LINE_BYTES]) -> Result<(), SlotError> {
+    slot.write(line.pool, line.start().offset.0, bytes)
 }
 
 /// Every recovery may look at the lengths of its pools.

@@ -149,6 +149,22 @@ fn the_report_for_people_says_how_to_see_the_failure_again() {
 }
 
 #[test]
+fn a_finding_is_told_although_its_bundle_cannot_be_written() {
+    let case = Case::new();
+    case.record("5");
+    fs::write(case.sandbox.path("taken"), "a file, not a folder").unwrap();
+    let recovery = case.gated();
+    let ran = case.run(&case.crash_line(&recovery, &["--no-journal", "--bundles", "taken"]));
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let (findings, _) = parse(&ran);
+    assert!(
+        findings.iter().any(|finding| finding["class"] == "ordering" && finding["replay"].is_null()),
+        "{findings:#?}"
+    );
+    assert!(ran.err.contains("cannot be replayed"), "{}", ran.err);
+}
+
+#[test]
 fn a_replay_says_whether_the_failure_is_still_there() {
     let case = Case::new();
     let (findings, _) = parse(&case.check(&["--recover", &case.recovery("check")]));

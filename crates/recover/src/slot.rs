@@ -1,14 +1,12 @@
 //! A slot: private files that stand for the pools, and hold one crash image after the other.
 //!
-//! They lie in memory (`/dev/shm`) where that is possible, and are mapped: putting a line there costs a copy of 64 bytes,
-//! however large the pool is.
+//! They lie in memory (`/dev/shm`) where that is possible: putting a line there costs a write of 64 bytes, however large the
+//! pool is. Not through a mapping: where there is no room left, a write says so, and a mapping kills with `SIGBUS`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::ptr::{self, NonNull};
 
 use tempfile::TempDir;
 use trace::event::PoolId;
@@ -28,7 +26,6 @@ struct Private {
     path: PathBuf,
     file: File,
     len: u64,
-    map: Option<Mapping>,
 }
 
 /// The stand-ins of all pools.
@@ -53,7 +50,7 @@ impl Slot {
                 let error = |action| failed(action, pool);
                 fs::create_dir(&place).map_err(error("make a place for"))?;
                 let file = create(&path).map_err(error("create"))?;
-                let mut private = Private { pool: pool.clone(), path, file, len: 0, map: None };
+                let mut private = Private { pool: pool.clone(), path, file, len: 0 };
                 private.set_len(*len)?;
                 Ok(private)
             })
@@ -75,14 +72,11 @@ impl Slot {
     }
 
     /// Copies bytes into a stand-in. What lies beyond its end is left out.
-    pub fn write(&mut self, pool: PoolId, offset: u64, bytes: &[u8]) {
-        let Some(private) = self.pools.get_mut(pool.0 as usize) else { return };
-        let end = private.len.min(offset + bytes.len() as u64);
-        if let (Some(map), true) = (&private.map, offset < end) {
-            let bytes = &bytes[..(end - offset) as usize];
-            // SAFETY: inside the mapping, whose length is that of the file.
-            unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), map.start.as_ptr().add(offset as usize), bytes.len()) };
-        }
+    pub fn write(&mut self, pool: PoolId, offset: u64, bytes: &[u8]) -> Result<(), SlotError> {
+        let Some(private) = self.pools.get(pool.0 as usize) else { return Ok(()) };
+        let end = private.len.min(offset.saturating_add(bytes.len() as u64));
+        let inside = end.saturating_sub(offset) as usize;
+        private.file.write_all_at(&bytes[..inside], offset).map_err(failed("fill", &private.pool))
     }
 
     /// Changes the length of a stand-in.
@@ -97,7 +91,6 @@ impl Slot {
     /// must be written anew.
     pub fn renew(&mut self, len: impl Fn(PoolId) -> u64) -> Result<(), SlotError> {
         for (number, private) in self.pools.iter_mut().enumerate() {
-            private.map = None;
             let pool = private.pool.clone();
             let error = |action| failed(action, &pool);
             let same = fs::metadata(&private.path).is_ok_and(|now| {
@@ -119,10 +112,8 @@ impl Private {
     fn set_len(&mut self, len: u64) -> Result<(), SlotError> {
         let pool = self.pool.clone();
         let error = |action| failed(action, &pool);
-        self.map = None;
         self.file.set_len(len).map_err(error("size"))?;
         self.len = len;
-        self.map = if len == 0 { None } else { Some(Mapping::of(&self.file, len).map_err(error("map"))?) };
         Ok(())
     }
 }
@@ -143,32 +134,4 @@ fn directory() -> io::Result<TempDir> {
         builder
     };
     builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir())
-}
-
-#[derive(Debug)]
-struct Mapping {
-    start: NonNull<u8>,
-    len: usize,
-}
-
-// SAFETY: plain memory; access goes through `&mut Slot`.
-unsafe impl Send for Mapping {}
-
-impl Mapping {
-    fn of(file: &File, len: u64) -> io::Result<Mapping> {
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of a file that we own.
-        let start = unsafe { libc::mmap(ptr::null_mut(), len as usize, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
-        match NonNull::new(start.cast::<u8>()) {
-            Some(at) if start != libc::MAP_FAILED => Ok(Mapping { start: at, len: len as usize }),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: made by `of`.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.len) };
-    }
 }

@@ -260,6 +260,21 @@ fn two_pools_are_two() {
 }
 
 #[test]
+fn a_script_has_the_same_limits() {
+    let mut world = World::new();
+    world.put(0, 1, &[1]);
+    let program = server_world::program().display();
+    let script = |act: &str| {
+        let text = format!("{program} {act} pool second; exit $?");
+        world.serve_command(&world.command_of(Path::new("/bin/sh"), &["-c", &text]))
+    };
+    assert_eq!(world.run_within(&mut script("spin"), &brief()).end, End::Hung);
+    let flooding = world.run_within(&mut script("flood"), &Limits { output: 1000, ..quick() });
+    assert_eq!(flooding.end, End::OverLimit(Limit::Output));
+    world.assert_untouched();
+}
+
+#[test]
 fn a_script_that_calls_the_recovery_is_a_recovery() {
     let mut world = World::new();
     let script = world.dir().join("recover.sh");
@@ -371,7 +386,7 @@ fn compare_with_plain(target: &CrashTarget, images: u32) {
     let mut ends = std::collections::BTreeMap::<String, u32>::new();
     for number in 0..images {
         let image = source.next();
-        slot.write(PoolId(0), 0, &image);
+        slot.write(PoolId(0), 0, &image).expect("there is room for a small pool");
         let limits = Limits { wall: std::time::Duration::from_secs(2), ..Limits::default() };
         let served = comparable(server.run(&slot, &limits).unwrap());
         fs::write(&copy, &image).unwrap();

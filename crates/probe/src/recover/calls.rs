@@ -76,7 +76,14 @@ fn memory_read(call: Call) {
         | nr::PREAD64
         | nr::BRK
         | nr::CLOSE => {}
-        nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 | nr::SENDMSG | nr::SENDMMSG | nr::PROCESS_VM_READV => {
+        nr::WRITEV
+        | nr::PWRITEV
+        | nr::PWRITEV2
+        | nr::SENDMSG
+        | nr::SENDMMSG
+        | nr::VMSPLICE
+        | nr::PROCESS_VM_READV
+        | nr::PROCESS_VM_WRITEV => {
             // Vectors may point anywhere.
             notes::incomplete();
         }

@@ -107,7 +107,7 @@ pub fn instead(header: &Header, parts: &[&[u8]], size: usize) {
     let pool = || parts.first().and_then(|p| (*p).try_into().ok()).map_or(0, u32::from_le_bytes);
     match header.kind {
         kind::STORE => access(kind::STORE, header.address, size as u64),
-        // Written by the kernel: the notes say "dirty", but not "all of it", since a call may write less.
+        // With the bytes that the kernel really wrote.
         kind::KERNEL_WRITE => access(kind::STORE, header.address, size as u64),
         kind::RMW => access(kind::RMW, header.address, size as u64 / 2),
         kind::LOAD => {

@@ -16,7 +16,7 @@ use trace::event::{ExitStatus, PoolId};
 use super::output::Stream;
 use super::report::{end, noted, path, report};
 use crate::command::{Command, Input};
-use crate::limits::{Limits, OUTPUT_ENDS_RUN};
+use crate::limits::{Limit, Limits, OUTPUT_ENDS_RUN};
 use crate::report::{End, Frame, RunReport};
 use crate::slot::Slot;
 
@@ -42,6 +42,9 @@ fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError {
 /// More than a run's own limit: for the machinery around it.
 const PATIENCE: Duration = Duration::from_secs(20);
 
+/// How often the output of a recovery that was not forked is looked at.
+const SLICE: Duration = Duration::from_millis(20);
+
 /// A recovery command that is ready to run on whatever the slot holds.
 #[derive(Debug)]
 pub struct Server {
@@ -55,6 +58,8 @@ pub struct Server {
     /// Real time and randomness.
     pub real_world: bool,
     engine: Option<Engine>,
+    /// The recovery cannot be forked: nobody inside watches its limits.
+    once: bool,
     /// Processes that were started from scratch.
     pub starts: u64,
     /// Where the last run was when a signal ended it, or when its time was over; innermost frame first.
@@ -84,6 +89,7 @@ impl Server {
             probe: ProbeImage::Embedded,
             real_world: false,
             engine: None,
+            once: false,
             starts: 0,
             broke_down_at: Vec::new(),
         })
@@ -105,7 +111,7 @@ impl Server {
         self.clear_output()?;
         set_limits(&engine, limits);
         engine.ask();
-        let stage = engine.wait(limits.wall + PATIENCE);
+        let stage = if self.once { self.watch(&engine, limits)? } else { engine.wait(limits.wall + PATIENCE) };
         let refusals = engine.refusals();
         if let Some(text) = refusals.into_iter().next() {
             return Err(ServerError::Refused(text));
@@ -118,6 +124,7 @@ impl Server {
                 end(&engine, status, limits)
             }
             Stage::Ended(status) => end(&engine, wait_status(status), limits),
+            Stage::Late if self.once && self.floods(limits)? => End::OverLimit(Limit::Output),
             Stage::Late => End::Hung,
             Stage::Ready | Stage::Once => return Err(ServerError::Silent),
         };
@@ -154,6 +161,7 @@ impl Server {
         }
         let end = match stage {
             Stage::Ready | Stage::Once => {
+                self.once = stage == Stage::Once;
                 self.stdout.mark(limits.output).map_err(system("read the output"))?;
                 self.stderr.mark(limits.output).map_err(system("read the output"))?;
                 return Ok(Started::Ready(engine));
@@ -166,6 +174,24 @@ impl Server {
         let noted = noted(&engine);
         let report = report(&engine, end, &noted, begun.elapsed());
         Ok(Started::Ended(self.with_output(report, limits)?))
+    }
+
+    /// Waits for the end of a recovery that was not forked, within its time and until it writes too much.
+    fn watch(&self, engine: &Engine, limits: &Limits) -> Result<Stage, ServerError> {
+        let until = Instant::now() + limits.wall;
+        loop {
+            let stage = engine.wait(SLICE);
+            if stage != Stage::Late || Instant::now() >= until || self.floods(limits)? {
+                return Ok(stage);
+            }
+        }
+    }
+
+    fn floods(&self, limits: &Limits) -> Result<bool, ServerError> {
+        let most = limits.output.saturating_mul(OUTPUT_ENDS_RUN);
+        let len = |stream: &Stream| stream.file.metadata().map(|metadata| metadata.len());
+        let longest = len(&self.stdout).and_then(|out| Ok(out.max(len(&self.stderr)?)));
+        Ok(longest.map_err(system("look at the output"))? > most)
     }
 
     fn clear_output(&self) -> Result<(), ServerError> {

@@ -61,7 +61,7 @@ impl World {
 
     /// Puts bytes into the crash image.
     pub fn put(&mut self, pool: u32, offset: u64, bytes: &[u8]) {
-        self.slot.write(PoolId(pool), offset, bytes);
+        self.slot.write(PoolId(pool), offset, bytes).expect("there is room for a small pool");
     }
 
     /// The slot as at the beginning, after a run that changed the files.
