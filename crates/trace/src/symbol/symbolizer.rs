@@ -156,8 +156,25 @@ fn dwarf_frames(addr: u64, dwarf: &Loader) -> Option<Vec<Frame>> {
         });
         frames.push(Frame { function, source, inlined: true });
     }
+    if let Some(innermost) = frames.first_mut().filter(|frame| frame.source.is_none()) {
+        innermost.source = line_before(addr, innermost.function.as_deref(), dwarf);
+    }
     if let Some(outermost) = frames.last_mut() {
         outermost.inlined = false;
     }
     Some(frames)
+}
+
+/// Instructions that the compiler made on its own have line 0 (DWARF 5, 6.2.2). A program that hangs may be found at one of
+/// them: the line before it in the same function is where it is for people.
+fn line_before(addr: u64, function: Option<&str>, dwarf: &Loader) -> Option<SourceLine> {
+    const FAR: u64 = 64;
+    function?;
+    (1..=FAR.min(addr)).find_map(|back| {
+        let mut found = dwarf.find_frames(addr - back).ok()?;
+        let frame = found.next().ok()??;
+        let name = frame.function.and_then(|name| Some(name.demangle().ok()?.into_owned()));
+        let location = frame.location.filter(|_| name.as_deref() == function)?;
+        Some(SourceLine { file: location.file?.to_owned(), line: location.line?, column: location.column.unwrap_or(0) })
+    })
 }
