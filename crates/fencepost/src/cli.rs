@@ -12,6 +12,7 @@ Exit codes:
   2    wrong usage, or input that cannot be used
   3    the target failed or could not be recorded
   4    no persistent-memory activity seen
+  5    nothing found, but the search was not complete (--require-complete)
   70   internal error
   130  interrupted (what was recorded is saved)";
 

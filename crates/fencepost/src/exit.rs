@@ -15,6 +15,8 @@ pub enum Exit {
     TargetFailed,
     /// 4: the target did nothing to persistent memory.
     NoActivity,
+    /// 5: nothing was found, but the search was not complete, and `--require-complete` was given.
+    Incomplete,
     /// 70: an internal error; please report it.
     Internal,
     /// 130: interrupted by the user; what was recorded until then is saved.
@@ -32,6 +34,7 @@ impl Exit {
             Exit::Usage => 2,
             Exit::TargetFailed => 3,
             Exit::NoActivity => 4,
+            Exit::Incomplete => 5,
             Exit::Internal => 70,
             Exit::Interrupted => 130,
             Exit::Target(code) => code,

@@ -16,6 +16,8 @@ const FRAMES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     pub suppressed: u64,
+    /// Findings that the baseline has; none: there is no baseline.
+    pub known: Option<u64>,
     pub events: u64,
 }
 
@@ -86,7 +88,7 @@ impl Human {
         }
     }
 
-    /// The last line.
+    /// The last line; `findings` are those that were shown.
     pub fn summary(&self, findings: &[Finding], summary: &Summary) -> String {
         let counts: Vec<String> = Severity::ALL
             .into_iter()
@@ -96,11 +98,13 @@ impl Human {
             })
             .collect();
         let found = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
-        let suppressed = match summary.suppressed {
-            0 => String::new(),
-            count => format!(" ({count} suppressed)"),
-        };
-        format!("{found}{suppressed} in {} events", summary.events)
+        let apart: Vec<String> = [("known", summary.known.unwrap_or_default()), ("suppressed", summary.suppressed)]
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .map(|(word, count)| format!("{count} {word}"))
+            .collect();
+        let apart = if apart.is_empty() { String::new() } else { format!(" ({})", apart.join(", ")) };
+        format!("{found}{apart} in {} events", summary.events)
     }
 }
 

@@ -3,16 +3,20 @@
 //! ```json
 //! {"type":"finding","id":"…","rule":"FP0101","class":"durability","severity":"error","title":"…",
 //!  "locations":[{"role":"store","file":"…","line":7,"function":"…"}],"count":3}
-//! {"type":"summary","findings":1,"error":1,"performance":0,"warning":0,"note":0,"suppressed":0,"events":123}
+//! {"type":"summary","format":1,"findings":1,"error":1,"performance":0,"warning":0,"note":0,"suppressed":0,"events":123}
 //! ```
 //!
-//! The first location is the guilty one. What is not known is `null`.
+//! The first location is the guilty one. What is not known is `null`. `docs/schema/findings.json` is the contract.
 
 use finding::finding::{Finding, Location};
 use finding::severity::Severity;
 use serde::Serialize;
 
+use crate::baseline::Baseline;
 use crate::human::Summary;
+
+/// Counts up when a program that reads the lines would have to be changed; new fields do not count.
+const FORMAT: u32 = 1;
 
 #[derive(Serialize)]
 struct JsonFinding<'a> {
@@ -28,6 +32,9 @@ struct JsonFinding<'a> {
     notes: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<&'a str>,
+    /// `known` or `new`, beside a baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<&'static str>,
 }
 
 #[derive(Serialize)]
@@ -41,17 +48,26 @@ struct JsonLocation<'a> {
 #[derive(Serialize)]
 struct JsonSummary {
     r#type: &'static str,
+    format: u32,
     findings: usize,
     error: usize,
     performance: usize,
     warning: usize,
     note: usize,
     suppressed: u64,
+    /// How many of the findings the baseline has.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    known: Option<u64>,
     events: u64,
 }
 
 /// One finding, on one line.
 pub fn finding(finding: &Finding) -> String {
+    finding_against(finding, None)
+}
+
+/// As [`finding`], with what a baseline says of it.
+pub fn finding_against(finding: &Finding, baseline: Option<&Baseline>) -> String {
     line(&JsonFinding {
         r#type: "finding",
         id: &finding.id.0,
@@ -63,6 +79,7 @@ pub fn finding(finding: &Finding) -> String {
         count: finding.count,
         notes: finding.notes.iter().map(String::as_str).collect(),
         replay: finding.replay.as_deref(),
+        baseline: baseline.map(|baseline| if baseline.knows(finding) { "known" } else { "new" }),
     })
 }
 
@@ -84,12 +101,14 @@ fn counts(findings: &[Finding], summary: &Summary) -> JsonSummary {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     JsonSummary {
         r#type: "summary",
+        format: FORMAT,
         findings: findings.len(),
         error: count(Severity::Error),
         performance: count(Severity::Performance),
         warning: count(Severity::Warning),
         note: count(Severity::Note),
         suppressed: summary.suppressed,
+        known: summary.known,
         events: summary.events,
     }
 }
@@ -120,8 +139,8 @@ struct JsonCrashSummary<'a> {
 }
 
 /// The last line of `check` and `crash`.
-pub fn crash_summary(findings: &[Finding], events: u64, crash: &CrashSummary) -> String {
-    line(&JsonCrashSummary { summary: counts(findings, &Summary { suppressed: 0, events }), crash })
+pub fn crash_summary(findings: &[Finding], summary: &Summary, crash: &CrashSummary) -> String {
+    line(&JsonCrashSummary { summary: counts(findings, summary), crash })
 }
 
 fn line(value: &impl Serialize) -> String {

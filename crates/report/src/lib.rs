@@ -1,5 +1,6 @@
 //! How findings are shown: one file per format.
 
+pub mod baseline;
 pub mod human;
 pub mod json;
 pub mod junit;

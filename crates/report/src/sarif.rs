@@ -9,12 +9,15 @@ use finding::finding::{CallPath, Finding, Location};
 use finding::severity::Severity;
 use serde_json::{Map, Value, json};
 
+use crate::baseline::Baseline;
 use crate::json::CrashSummary;
 use crate::place::Places;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// What relative URIs are relative to: the folder in which fencepost was started.
 const BASE: &str = "SRCROOT";
+/// The name of a finding's id.
+pub(crate) const FINGERPRINT: &str = "fencepostFinding/v1";
 /// At most so many call paths and frames of each are written; `occurrenceCount` covers all.
 const PATHS: usize = 3;
 const FRAMES: usize = 32;
@@ -45,6 +48,8 @@ pub struct Run<'a> {
     /// Remarks on the run as a whole.
     pub notes: &'a [String],
     pub suppressed: u64,
+    /// Findings that are not new.
+    pub baseline: Option<&'a Baseline>,
     pub events: u64,
     /// Of a search for failing crash states.
     pub crash: Option<&'a CrashSummary>,
@@ -52,7 +57,7 @@ pub struct Run<'a> {
 
 /// The document.
 pub fn document(findings: &[Finding], run: &Run<'_>) -> String {
-    let writer = Writer { places: Places::new(run.folder, run.recorded_in) };
+    let writer = Writer { places: Places::new(run.folder, run.recorded_in), baseline: run.baseline };
     let used = used_rules(findings);
     let results: Vec<Value> = findings
         .iter()
@@ -124,11 +129,12 @@ fn invocation(run: &Run<'_>, places: &Places) -> Value {
     })
 }
 
-struct Writer {
+struct Writer<'a> {
     places: Places,
+    baseline: Option<&'a Baseline>,
 }
 
-impl Writer {
+impl Writer<'_> {
     /// §3.27.
     fn result(&self, finding: &Finding, rule_index: usize) -> Value {
         let mut text = finding.title.clone();
@@ -160,9 +166,13 @@ impl Writer {
             "level": level(finding.severity),
             "message": { "text": text },
             "locations": [self.location(finding.guilty())],
-            "partialFingerprints": { "fencepostFinding/v1": finding.id.0 },
+            "partialFingerprints": { FINGERPRINT: finding.id.0 },
             "properties": properties,
         });
+        // §3.27.24.
+        if let Some(baseline) = self.baseline {
+            value["baselineState"] = json!(if baseline.knows(finding) { "unchanged" } else { "new" });
+        }
         if finding.count > 0 {
             value["occurrenceCount"] = json!(finding.count);
         }

@@ -87,7 +87,7 @@ fn human() {
     let mut human = Human::new(false, vec![folder.clone()]);
     let findings = findings();
     let mut text: String = findings.iter().map(|finding| human.finding(finding) + "\n\n").collect();
-    text.push_str(&human.summary(&findings, &Summary { suppressed: 2, events: 1000 }));
+    text.push_str(&human.summary(&findings, &Summary { suppressed: 2, known: None, events: 1000 }));
     fs::remove_dir_all(&folder).unwrap();
     insta::assert_snapshot!(text);
 }
@@ -95,14 +95,14 @@ fn human() {
 #[test]
 fn nothing_found() {
     let human = Human::new(false, Vec::new());
-    insta::assert_snapshot!(human.summary(&[], &Summary { suppressed: 0, events: 7 }), @"nothing found in 7 events");
+    insta::assert_snapshot!(human.summary(&[], &Summary { suppressed: 0, known: None, events: 7 }), @"nothing found in 7 events");
 }
 
 #[test]
 fn json_lines() {
     let findings = findings();
     let mut lines: Vec<String> = findings.iter().map(json::finding).collect();
-    lines.push(json::summary(&findings, &Summary { suppressed: 2, events: 1000 }));
+    lines.push(json::summary(&findings, &Summary { suppressed: 2, known: None, events: 1000 }));
     insta::assert_snapshot!(lines.join("\n"));
 }
 
@@ -139,6 +139,7 @@ fn sarif_document() -> String {
             ],
             notes: &["one finding could not be confirmed".to_owned()],
             suppressed: 2,
+            baseline: None,
             events: 1000,
             crash: Some(&crash),
         },
@@ -169,6 +170,7 @@ fn sarif_of_nothing_keeps_to_the_schema() {
         rules: &[],
         notes: &[],
         suppressed: 0,
+        baseline: None,
         events: 7,
         crash: None,
     };

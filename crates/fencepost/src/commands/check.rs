@@ -4,19 +4,19 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Command, FromArgMatches};
-use finding::blame::Libraries;
 use finding::finding::Finding;
-use finding::severity::Severity;
-use lint::lint::Options;
-use lint::registry::{self, Settings};
+use lint::lint::{Active, Options};
+use lint::registry;
 use persistency::model::Fences;
 use trace::TraceReader;
 
 use super::aside::Aside;
-use super::crash::{Job, end, printed};
+use super::crash::{Job, printed};
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
+use super::gate::{Gate, GateOptions};
 use super::record::Record;
+use super::rule_options::RuleOptions;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -38,6 +38,10 @@ uninstrumented program and can be shown again with `fencepost replay`.";
 pub struct Check {
     #[command(flatten)]
     options: CrashOptions,
+    #[command(flatten)]
+    rules: RuleOptions,
+    #[command(flatten)]
+    gate: GateOptions,
     /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
     /// [default: every file that is mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
@@ -57,6 +61,14 @@ pub struct Check {
 
 impl Check {
     pub fn run(&self) -> Exit {
+        // What is wrong with the options is said before the program runs.
+        let (rules, gate) = match self.rules().and_then(|rules| Ok((rules, self.gate.open()?))) {
+            Ok(ready) => ready,
+            Err(text) => {
+                render::error(text);
+                return Exit::Usage;
+            }
+        };
         let folder = match tempfile::Builder::new().prefix("fencepost-check-").tempdir() {
             Ok(folder) => folder,
             Err(error) => {
@@ -65,7 +77,7 @@ impl Check {
             }
         };
         let trace = self.output.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
-        match self.record(&trace) {
+        match self.record(&trace, &rules) {
             Exit::Clean => {}
             Exit::NoActivity => {
                 render::warning("no persistent-memory activity: there is nothing to check");
@@ -81,19 +93,20 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        self.judge(&reader)
+        self.judge(&reader, rules, gate)
     }
 
-    fn record(&self, trace: &std::path::Path) -> Exit {
+    fn rules(&self) -> Result<Vec<Active>, String> {
+        if self.no_lint { Ok(Vec::new()) } else { self.rules.activate() }
+    }
+
+    fn record(&self, trace: &std::path::Path, rules: &[Active]) -> Exit {
         let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
         for glob in &self.pm {
             arguments.extend(["--pm".into(), glob.into()]);
         }
-        if !self.no_lint {
-            let rules = Settings::default().activate(Vec::new()).unwrap_or_default();
-            for symbol in registry::watches(&rules) {
-                arguments.extend(["--watch".into(), symbol.into()]);
-            }
+        for symbol in registry::watches(rules) {
+            arguments.extend(["--watch".into(), symbol.into()]);
         }
         arguments.push("--".into());
         arguments.extend(self.command.iter().cloned());
@@ -104,8 +117,8 @@ impl Check {
         record.run()
     }
 
-    fn judge(&self, reader: &TraceReader) -> Exit {
-        let misuse = match self.lint(reader) {
+    fn judge(&self, reader: &TraceReader, rules: Vec<Active>, gate: Gate) -> Exit {
+        let misuse = match self.lint(reader, rules) {
             Ok(misuse) => misuse,
             Err(text) => {
                 render::error(text);
@@ -113,25 +126,27 @@ impl Check {
             }
         };
         let job = Job { options: &self.options, shard: None, journal: None, merge: &[] };
-        match job.hunt(reader, &Libraries::default()) {
+        match job.hunt(reader, &self.rules.libraries()) {
             Ok((hunted, interrupted)) => {
-                let errors = !hunted.findings.is_empty() || misuse.iter().any(|f| f.severity >= Severity::Error);
-                let exit = end(errors, interrupted);
-                printed(print(reader, &hunted, &misuse, self.message_format, exit), exit)
+                let judged = gate.judge(hunted.findings.iter().cloned().chain(misuse).collect());
+                let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
+                printed(
+                    print(reader, &hunted, &judged, self.message_format, exit),
+                    judged.finish(reader.event_count(), exit),
+                )
             }
             Err(exit) => exit,
         }
     }
 
-    fn lint(&self, reader: &TraceReader) -> Result<Vec<Finding>, String> {
+    fn lint(&self, reader: &TraceReader, rules: Vec<Active>) -> Result<Vec<Finding>, String> {
         if self.no_lint {
             return Ok(Vec::new());
         }
-        let rules = Settings::default().activate(Vec::new()).map_err(|error| error.to_string())?;
         let options = Options {
             model: self.options.model,
             fences: if self.options.strict_fences { Fences::Strict } else { Fences::All },
-            libraries: Libraries::default(),
+            libraries: self.rules.libraries(),
         };
         Ok(lint::lint::lint(reader, rules, &options).map_err(|error| error.to_string())?.findings)
     }

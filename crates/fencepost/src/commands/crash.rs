@@ -15,6 +15,7 @@ use trace::TraceReader;
 
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
+use super::gate::GateOptions;
 use super::progress::ProgressLine;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
@@ -39,6 +40,8 @@ pub struct Crash {
     trace: PathBuf,
     #[command(flatten)]
     options: CrashOptions,
+    #[command(flatten)]
+    gate: GateOptions,
     /// Do one part of the work: 1/3, 2/3 and 3/3 are all of it.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
@@ -57,6 +60,13 @@ pub struct Crash {
 
 impl Crash {
     pub fn run(&self) -> Exit {
+        let gate = match self.gate.open() {
+            Ok(gate) => gate,
+            Err(text) => {
+                render::error(text);
+                return Exit::Usage;
+            }
+        };
         let reader = match TraceReader::open(&self.trace) {
             Ok(reader) => reader,
             Err(error) => {
@@ -72,8 +82,12 @@ impl Crash {
         let job = Job { options: &self.options, shard: self.shard, journal, merge: &self.merge };
         match job.hunt(&reader, &Libraries::default()) {
             Ok((hunted, interrupted)) => {
-                let exit = end(!hunted.findings.is_empty(), interrupted);
-                printed(print(&reader, &hunted, &[], self.message_format, exit), exit)
+                let judged = gate.judge(hunted.findings.clone());
+                let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
+                printed(
+                    print(&reader, &hunted, &judged, self.message_format, exit),
+                    judged.finish(reader.event_count(), exit),
+                )
             }
             Err(exit) => exit,
         }
@@ -84,15 +98,6 @@ impl Crash {
         let mut name = self.trace.clone().into_os_string();
         name.push(format!("{part}.journal"));
         name.into()
-    }
-}
-
-/// The exit of a command that can print its findings.
-pub fn end(findings: bool, interrupted: bool) -> Exit {
-    match (interrupted, findings) {
-        (true, _) => Exit::Interrupted,
-        (false, true) => Exit::Findings,
-        (false, false) => Exit::Clean,
     }
 }
 

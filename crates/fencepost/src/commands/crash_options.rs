@@ -7,6 +7,7 @@ use std::time::Duration;
 use cause::bundle::{Expectation, FOLDER};
 use cause::runner::{EngineChoice, Plan};
 use clap::{Args, ValueEnum};
+use crash::outcome::Coverage;
 use crash::points::Density;
 use crash::rounds::{Selection, Shard};
 use crash::search::SearchOptions;
@@ -19,6 +20,8 @@ use oracle::pattern::Pattern;
 use persistency::model::{Fences, ModelKind};
 use recover::limits::Limits;
 use trace::TraceReader;
+
+use crate::exit::Exit;
 
 /// Enough for most bugs, and bounded at every crash point.
 const STRATEGIES: &str = "program-order,guaranteed-only,visible:64";
@@ -83,6 +86,9 @@ pub struct CrashOptions {
     /// Let power fail a second time, during recovery: recoveries of some crash points are recorded and crashed in turn.
     #[arg(long)]
     pub again: bool,
+    /// Exit with 5 if nothing was found but not every crash point could be decided, within the budget or at all.
+    #[arg(long)]
+    pub require_complete: bool,
     /// Where to put findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     pub bundles: PathBuf,
@@ -180,6 +186,16 @@ impl CrashOptions {
             ),
             ..SearchOptions::default()
         })
+    }
+
+    /// The exit of a search that can print what it found.
+    pub fn end(&self, fails: bool, interrupted: bool, coverage: &Coverage) -> Exit {
+        match (interrupted, fails, self.require_complete && !coverage.complete) {
+            (true, ..) => Exit::Interrupted,
+            (false, true, _) => Exit::Findings,
+            (false, false, true) => Exit::Incomplete,
+            (false, false, false) => Exit::Clean,
+        }
     }
 
     pub fn workers(&self) -> usize {

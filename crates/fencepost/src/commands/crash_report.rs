@@ -6,61 +6,52 @@ use std::path::PathBuf;
 
 use cause::hunt::Hunted;
 use crash::outcome::Coverage;
-use finding::finding::Finding;
-use finding::severity::Severity;
 use report::human::Human;
 use report::json::{self, CrashSummary};
 use trace::TraceReader;
 
 use super::document::Document;
+use super::gate::Judged;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
 
-/// Prints findings (`others` are the lint's) and the coverage statement; `exit` is how the command will end.
+/// Prints findings (`judged` has the lint's as well) and the coverage statement; `exit` is how the command will end.
 pub fn print(
     reader: &TraceReader,
     hunted: &Hunted,
-    others: &[Finding],
+    judged: &Judged,
     format: FindingFormat,
     exit: Exit,
 ) -> io::Result<()> {
-    let all: Vec<Finding> = hunted.findings.iter().chain(others).cloned().collect();
     if format.is_document() {
         for note in &hunted.notes {
             render::note(note);
         }
-        let document = Document {
-            reader,
-            findings: &all,
-            fails: &|finding| hunted.findings.contains(finding) || finding.severity >= Severity::Error,
-            exit,
-            notes: &hunted.notes,
-            suppressed: 0,
-            crash: Some(&numbers(&hunted.coverage)),
-        };
+        let document = Document { reader, judged, exit, notes: &hunted.notes, crash: Some(&numbers(&hunted.coverage)) };
         return if format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() };
     }
     if format == FindingFormat::Json {
-        for finding in &all {
-            render::result(json::finding(finding))?;
+        for finding in &judged.findings {
+            render::result(json::finding_against(finding, judged.baseline()))?;
         }
         for note in &hunted.notes {
             render::note(note);
         }
-        return render::result(json::crash_summary(&all, reader.event_count(), &numbers(&hunted.coverage)));
+        let summary = judged.summary(reader.event_count());
+        return render::result(json::crash_summary(&judged.findings, &summary, &numbers(&hunted.coverage)));
     }
     let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
     let mut human = Human::new(true, folders.into());
-    for finding in &all {
+    let news = judged.news();
+    for finding in &news {
         render::result(format_args!("{}\n", human.finding(finding)))?;
     }
     for note in &hunted.notes {
         render::note(note);
     }
     render::result(coverage(&hunted.coverage, hunted.judged_creation))?;
-    let summary = report::human::Summary { suppressed: 0, events: reader.event_count() };
-    render::result(human.summary(&all, &summary))
+    render::result(human.summary(&news, &judged.summary(reader.event_count())))
 }
 
 fn numbers(coverage: &Coverage) -> CrashSummary {

@@ -4,7 +4,6 @@ use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use finding::finding::Finding;
 use lint::explain::{self, CRASH_CLASSES};
 use lint::registry::{Settings, built_in};
 use report::human::Human;
@@ -13,19 +12,17 @@ use report::junit;
 use report::sarif::{self, RuleText, Run};
 use trace::TraceReader;
 
+use super::gate::Judged;
 use crate::exit::Exit;
 use crate::render;
 
 /// What the document is about.
 pub struct Document<'a> {
     pub reader: &'a TraceReader,
-    pub findings: &'a [Finding],
-    /// Which of them fail the command.
-    pub fails: &'a dyn Fn(&Finding) -> bool,
+    pub judged: &'a Judged,
     /// How the command will end, if the document can be printed.
     pub exit: Exit,
     pub notes: &'a [String],
-    pub suppressed: u64,
     pub crash: Option<&'a CrashSummary>,
 }
 
@@ -33,7 +30,7 @@ impl Document<'_> {
     pub fn print_sarif(&self) -> io::Result<()> {
         let arguments: Vec<String> = env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
         render::result(sarif::document(
-            self.findings,
+            &self.judged.findings,
             &Run {
                 version: env!("CARGO_PKG_VERSION"),
                 arguments: &arguments,
@@ -42,7 +39,8 @@ impl Document<'_> {
                 recorded_in: Path::new(&self.reader.tables().meta.cwd),
                 rules: &known_rules(),
                 notes: self.notes,
-                suppressed: self.suppressed,
+                suppressed: self.judged.suppressed,
+                baseline: self.judged.baseline(),
                 events: self.reader.event_count(),
                 crash: self.crash,
             },
@@ -52,7 +50,7 @@ impl Document<'_> {
     pub fn print_junit(&self) -> io::Result<()> {
         let folders = [PathBuf::from(&self.reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
         let mut human = Human::new(false, folders.into());
-        render::result(junit::document(self.findings, self.fails, &mut human))
+        render::result(junit::document(&self.judged.findings, &|finding| self.judged.fails(finding), &mut human))
     }
 }
 

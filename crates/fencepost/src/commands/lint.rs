@@ -5,25 +5,20 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, FromArgMatches, ValueEnum};
-use finding::blame::Libraries;
-use finding::finding::Finding;
-use finding::severity::{Level, Severity};
-use finding::suppress::Suppressions;
-use lint::lint::{Active, Options, Report};
-use lint::registry::{self, Settings};
-use lint::rule::Rule;
-use lint::script::Script;
+use clap::{Args, Command, FromArgMatches};
+use lint::lint::{Active, Options};
+use lint::registry;
 use persistency::model::{Fences, ModelKind};
-use report::human::{Human, Summary};
+use report::human::Human;
 use report::json;
 use trace::TraceReader;
 
 use super::aside::Aside;
 use super::crash::printed;
 use super::document::Document;
-use super::lint_config::LintConfig;
+use super::gate::{Gate, GateOptions, Judged};
 use super::record::Record;
+use super::rule_options::RuleOptions;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -51,33 +46,10 @@ pub struct Lint {
     /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
     #[arg(long)]
     strict_fences: bool,
-    /// Exit with 1 on findings of this severity or worse. [default: error]
-    #[arg(long, value_enum, value_name = "LEVEL")]
-    fail_on: Option<FailOn>,
-    /// Switch a rule off. Repeatable.
-    #[arg(long, value_name = "RULE")]
-    allow: Vec<String>,
-    /// Count a rule's findings as errors. Repeatable.
-    #[arg(long, value_name = "RULE")]
-    deny: Vec<String>,
-    /// Change a rule's severity: error, performance, warning, note or allow. Repeatable.
-    #[arg(long, value_name = "RULE=LEVEL")]
-    severity: Vec<String>,
-    /// Give a rule what it needs to know: FP0403.types=NUMBER,... Repeatable.
-    #[arg(long, value_name = "RULE.NAME=VALUE")]
-    set: Vec<String>,
-    /// Findings that are intended, with reasons (TOML).
-    #[arg(long, value_name = "FILE")]
-    suppressions: Option<PathBuf>,
-    /// Rules of your own (rhai). Repeatable.
-    #[arg(long, value_name = "FILE")]
-    rules: Vec<PathBuf>,
-    /// Never blame code in such a library; a pattern over its file name. Repeatable.
-    #[arg(long = "library", value_name = "GLOB")]
-    libraries: Vec<String>,
-    /// The configuration. [default: fencepost.toml, if it is there]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    rules: RuleOptions,
+    #[command(flatten)]
+    gate: GateOptions,
     #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
     message_format: FindingFormat,
     /// As for `fencepost record`: files that are pools.
@@ -88,34 +60,11 @@ pub struct Lint {
     command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum FailOn {
-    Error,
-    Performance,
-    Warning,
-    Note,
-    Never,
-}
-
-impl FailOn {
-    fn fails(self, finding: &Finding) -> bool {
-        let least = match self {
-            FailOn::Error => Severity::Error,
-            FailOn::Performance => Severity::Performance,
-            FailOn::Warning => Severity::Warning,
-            FailOn::Note => Severity::Note,
-            FailOn::Never => return false,
-        };
-        finding.severity >= least
-    }
-}
-
-/// Everything that the options and the configuration say.
+/// Everything that the options say.
 struct Plan {
     rules: Vec<Active>,
     options: Options,
-    suppressions: Suppressions,
-    fail_on: FailOn,
+    gate: Gate,
 }
 
 impl Lint {
@@ -134,41 +83,14 @@ impl Lint {
     }
 
     fn plan(&self) -> Result<Plan, String> {
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let config = LintConfig::read(self.config.as_deref()).map_err(|e| text(&e))?;
-        let mut settings = Settings::default();
-        for (rule, level) in &config.severity {
-            settings.parse_level(&format!("{rule}={level}")).map_err(|e| text(&e))?;
-        }
-        self.allow.iter().for_each(|rule| settings.level(rule, Level::Allow));
-        self.deny.iter().for_each(|rule| settings.level(rule, Level::Report(Severity::Error)));
-        self.severity.iter().try_for_each(|pair| settings.parse_level(pair)).map_err(|e| text(&e))?;
-        config.set.iter().chain(&self.set).try_for_each(|pair| settings.parse_setting(pair)).map_err(|e| text(&e))?;
-        let mut custom: Vec<Box<dyn Rule>> = Vec::new();
-        for path in config.rules.iter().chain(&self.rules) {
-            custom.push(Box::new(Script::read(path).map_err(|e| text(&e))?));
-        }
-        let suppressions = match self.suppressions.as_ref().or(config.suppressions.as_ref()) {
-            Some(path) => Suppressions::read(path).map_err(|e| text(&e))?,
-            None => Suppressions::default(),
-        };
-        let mut libraries = Libraries::default();
-        libraries.modules.extend(config.libraries.iter().chain(&self.libraries).cloned());
-        let fail_on = match (self.fail_on, &config.fail_on) {
-            (Some(given), _) => given,
-            (None, Some(name)) => FailOn::from_str(name, false)
-                .map_err(|_| format!("fail-on = \"{name}\": it is one of error, performance, warning, note, never"))?,
-            (None, None) => FailOn::Error,
-        };
         Ok(Plan {
-            rules: settings.activate(custom).map_err(|e| text(&e))?,
+            rules: self.rules.activate()?,
             options: Options {
                 model: self.model,
                 fences: if self.strict_fences { Fences::Strict } else { Fences::All },
-                libraries,
+                libraries: self.rules.libraries(),
             },
-            suppressions,
-            fail_on,
+            gate: self.gate.open()?,
         })
     }
 
@@ -208,7 +130,7 @@ impl Lint {
         }
     }
 
-    fn check(&self, path: &Path, mut plan: Plan) -> Exit {
+    fn check(&self, path: &Path, plan: Plan) -> Exit {
         let watched = !registry::watches(&plan.rules).is_empty();
         let failed = |error: &dyn std::fmt::Display| {
             render::error(error);
@@ -218,55 +140,45 @@ impl Lint {
             Ok(reader) => reader,
             Err(error) => return failed(&error),
         };
-        let mut report = match lint::lint::lint(&reader, plan.rules, &plan.options) {
+        let report = match lint::lint::lint(&reader, plan.rules, &plan.options) {
             Ok(report) => report,
             Err(error) => return failed(&error),
         };
-        let suppressed = plan.suppressions.apply(&mut report.findings);
-        let summary = Summary { suppressed, events: report.events };
-        let fails = |finding: &Finding| plan.fail_on.fails(finding);
-        let exit = if report.findings.iter().any(fails) { Exit::Findings } else { Exit::Clean };
+        let unjudged = report.unjudged;
+        let judged = plan.gate.judge(report.findings);
+        let exit = if judged.any_fails() { Exit::Findings } else { Exit::Clean };
         let result = if self.message_format.is_document() {
-            let document = Document {
-                reader: &reader,
-                findings: &report.findings,
-                fails: &fails,
-                exit,
-                notes: &[],
-                suppressed,
-                crash: None,
-            };
+            let document = Document { reader: &reader, judged: &judged, exit, notes: &[], crash: None };
             if self.message_format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() }
         } else {
-            self.print(&reader, &report, &summary)
+            self.print(&reader, &judged, report.events)
         };
-        explain_limits(&reader, &report, watched);
-        for unused in plan.suppressions.unused() {
-            render::note(format_args!("a suppression matched nothing (\"{}\"); its cause may be gone", unused.reason));
-        }
-        printed(result, exit)
+        explain_limits(&reader, unjudged, watched);
+        printed(result, judged.finish(report.events, exit))
     }
 
-    fn print(&self, reader: &TraceReader, report: &Report, summary: &Summary) -> io::Result<()> {
+    fn print(&self, reader: &TraceReader, judged: &Judged, events: u64) -> io::Result<()> {
+        let summary = judged.summary(events);
         if self.message_format == FindingFormat::Json {
-            for finding in &report.findings {
-                render::result(json::finding(finding))?;
+            for finding in &judged.findings {
+                render::result(json::finding_against(finding, judged.baseline()))?;
             }
-            return render::result(json::summary(&report.findings, summary));
+            return render::result(json::summary(&judged.findings, &summary));
         }
         let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
         // The stream that this goes through removes colours where they are not wanted.
         let mut human = Human::new(true, folders.into());
-        for finding in &report.findings {
+        let news = judged.news();
+        for finding in &news {
             render::result(format_args!("{}\n", human.finding(finding)))?;
         }
-        render::result(human.summary(&report.findings, summary))
+        render::result(human.summary(&news, &summary))
     }
 }
 
 /// What the user may take for a clean result and is not.
-fn explain_limits(reader: &TraceReader, report: &Report, watched: bool) {
-    if let Some(why) = report.unjudged {
+fn explain_limits(reader: &TraceReader, unjudged: Option<&'static str>, watched: bool) {
+    if let Some(why) = unjudged {
         render::warning(format_args!("{why}: stores that were not durable yet were not judged"));
     }
     let tables = reader.tables();

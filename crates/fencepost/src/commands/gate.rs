@@ -1,0 +1,152 @@
+//! Which findings fail a command: the options that `lint`, `check` and `crash` share.
+//!
+//! Suppressed findings are gone. Those that the baseline has are known: they are counted, and machines are told of them, but they
+//! fail nothing. Of the others those fail that are bad enough for `--fail-on`.
+
+use std::fs;
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+use finding::finding::Finding;
+use finding::severity::Severity;
+use finding::suppress::Suppressions;
+use report::baseline::Baseline;
+use report::human::Summary;
+use report::json;
+
+use crate::exit::Exit;
+use crate::render;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "What fails")]
+pub struct GateOptions {
+    /// Exit with 1 on findings of this severity or worse.
+    #[arg(long, value_enum, value_name = "LEVEL", default_value_t = FailOn::Error)]
+    fail_on: FailOn,
+    /// Findings that are intended, with reasons (TOML).
+    #[arg(long, value_name = "FILE")]
+    suppressions: Option<PathBuf>,
+    /// Fail only on findings that are not in this file: what an earlier run printed as `json` or `sarif`.
+    #[arg(long, value_name = "FILE")]
+    baseline: Option<PathBuf>,
+    /// Write the findings of this run there, for --baseline.
+    #[arg(long, value_name = "FILE")]
+    write_baseline: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum FailOn {
+    Error,
+    Performance,
+    Warning,
+    Note,
+    Never,
+}
+
+impl FailOn {
+    fn least(self) -> Option<Severity> {
+        match self {
+            FailOn::Error => Some(Severity::Error),
+            FailOn::Performance => Some(Severity::Performance),
+            FailOn::Warning => Some(Severity::Warning),
+            FailOn::Note => Some(Severity::Note),
+            FailOn::Never => None,
+        }
+    }
+}
+
+impl GateOptions {
+    /// Reads the files, so that what is wrong with them is said before anything runs.
+    pub fn open(&self) -> Result<Gate, String> {
+        let suppressions = self.suppressions.as_deref().map(Suppressions::read).transpose();
+        let baseline = self.baseline.as_deref().map(Baseline::read).transpose();
+        Ok(Gate {
+            least: self.fail_on.least(),
+            suppressions: suppressions.map_err(|error| error.to_string())?.unwrap_or_default(),
+            baseline: baseline.map_err(|error| error.to_string())?,
+            write: self.write_baseline.clone(),
+        })
+    }
+}
+
+/// What the options say, read.
+#[derive(Debug)]
+pub struct Gate {
+    /// Findings below this fail nothing; none: no finding does.
+    least: Option<Severity>,
+    suppressions: Suppressions,
+    baseline: Option<Baseline>,
+    write: Option<PathBuf>,
+}
+
+impl Gate {
+    /// Findings that are suppressed are gone.
+    pub fn judge(mut self, mut findings: Vec<Finding>) -> Judged {
+        let suppressed = self.suppressions.apply(&mut findings);
+        Judged { findings, suppressed, gate: self }
+    }
+}
+
+/// The findings of a run, with what fails.
+#[derive(Debug)]
+pub struct Judged {
+    pub findings: Vec<Finding>,
+    pub suppressed: u64,
+    gate: Gate,
+}
+
+impl Judged {
+    pub fn fails(&self, finding: &Finding) -> bool {
+        self.gate.least.is_some_and(|least| finding.severity >= least) && !self.knows(finding)
+    }
+
+    pub fn any_fails(&self) -> bool {
+        self.findings.iter().any(|finding| self.fails(finding))
+    }
+
+    fn knows(&self, finding: &Finding) -> bool {
+        self.gate.baseline.as_ref().is_some_and(|baseline| baseline.knows(finding))
+    }
+
+    pub fn baseline(&self) -> Option<&Baseline> {
+        self.gate.baseline.as_ref()
+    }
+
+    /// The findings that people want to see.
+    pub fn news(&self) -> Vec<Finding> {
+        self.findings.iter().filter(|finding| !self.knows(finding)).cloned().collect()
+    }
+
+    pub fn summary(&self, events: u64) -> Summary {
+        let known = self.findings.iter().filter(|finding| self.knows(finding)).count() as u64;
+        Summary { suppressed: self.suppressed, known: self.gate.baseline.is_some().then_some(known), events }
+    }
+
+    /// Says what the files have too much, and writes the new baseline. `exit` is how the command would end otherwise.
+    pub fn finish(&self, events: u64, exit: Exit) -> Exit {
+        for unused in self.gate.suppressions.unused() {
+            render::note(format_args!("a suppression matched nothing (\"{}\"); its cause may be gone", unused.reason));
+        }
+        if let Some(gone) = self.baseline().map(|baseline| baseline.gone(&self.findings)).filter(|gone| *gone > 0) {
+            render::note(format_args!(
+                "{gone} findings of the baseline were not found again; --write-baseline drops them"
+            ));
+        }
+        let Some(path) = &self.gate.write else { return exit };
+        let mut text = String::new();
+        for finding in &self.findings {
+            text += &json::finding(finding);
+            text.push('\n');
+        }
+        let summary = Summary { suppressed: self.suppressed, known: None, events };
+        text += &json::summary(&self.findings, &summary);
+        text.push('\n');
+        match fs::write(path, text) {
+            Ok(()) => exit,
+            Err(error) => {
+                render::error(format_args!("cannot write the baseline {}: {error}", path.display()));
+                Exit::Usage
+            }
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Which rules look for misuse, and how they count: the options that `lint` and `check` share.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use finding::blame::Libraries;
+use finding::severity::{Level, Severity};
+use lint::lint::Active;
+use lint::registry::Settings;
+use lint::rule::Rule;
+use lint::script::Script;
+
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Rules of the lint")]
+pub struct RuleOptions {
+    /// Switch a rule off. Repeatable.
+    #[arg(long, value_name = "RULE")]
+    allow: Vec<String>,
+    /// Count a rule's findings as errors. Repeatable.
+    #[arg(long, value_name = "RULE")]
+    deny: Vec<String>,
+    /// Change a rule's severity: error, performance, warning, note or allow. Repeatable.
+    #[arg(long, value_name = "RULE=LEVEL")]
+    severity: Vec<String>,
+    /// Give a rule what it needs to know: FP0403.types=NUMBER,... Repeatable.
+    #[arg(long, value_name = "RULE.NAME=VALUE")]
+    set: Vec<String>,
+    /// Rules of your own (rhai). Repeatable.
+    #[arg(long, value_name = "FILE")]
+    rules: Vec<PathBuf>,
+    /// Never blame code in such a library; a pattern over its file name. Repeatable.
+    #[arg(long = "library", alias = "libraries", value_name = "GLOB")]
+    libraries: Vec<String>,
+}
+
+impl RuleOptions {
+    /// The rules that are on, each at its level.
+    pub fn activate(&self) -> Result<Vec<Active>, String> {
+        let text = |error: &dyn std::fmt::Display| error.to_string();
+        let mut settings = Settings::default();
+        // The severities first: they are what a configuration usually sets, and the other two shall change it.
+        self.severity.iter().try_for_each(|pair| settings.parse_level(pair)).map_err(|e| text(&e))?;
+        self.allow.iter().for_each(|rule| settings.level(rule, Level::Allow));
+        self.deny.iter().for_each(|rule| settings.level(rule, Level::Report(Severity::Error)));
+        self.set.iter().try_for_each(|pair| settings.parse_setting(pair)).map_err(|e| text(&e))?;
+        let mut custom: Vec<Box<dyn Rule>> = Vec::new();
+        for path in &self.rules {
+            custom.push(Box::new(Script::read(path).map_err(|e| text(&e))?));
+        }
+        settings.activate(custom).map_err(|e| text(&e))
+    }
+
+    /// The code that is not blamed.
+    pub fn libraries(&self) -> Libraries {
+        let mut libraries = Libraries::default();
+        libraries.modules.extend(self.libraries.iter().cloned());
+        libraries
+    }
+}
