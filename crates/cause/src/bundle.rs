@@ -2,6 +2,7 @@
 //!
 //! ```text
 //!   .fencepost/1a2b3c4d/finding.json   commands, environment, limits, what recovery is expected to do
+//!                       exhibit.json    what a report shows of it (see `exhibit`)
 //!                       pool-0          the crash image of the first pool (sparse)
 //! ```
 

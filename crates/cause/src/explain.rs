@@ -278,6 +278,11 @@ fn same_line(a: &Location, b: &Location) -> bool {
     (&a.file, a.line, &a.function) == (&b.file, b.line, &b.function) && (a.file.is_some() || a.address == b.address)
 }
 
+/// What would help, in a sentence.
+pub fn describe_repair(cause: &RootCause, tables: &Tables, libraries: &Libraries) -> Option<String> {
+    cause.repair.map(|repair| remedy(repair, tables, &mut Symbolizer::new(tables), libraries))
+}
+
 fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> String {
     let mut at = |store: StoreFact| {
         let frames = blame::frames(store.site, Role::Store, tables, symbols);

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+use crash::image::CrashImage;
 use crash::journal::{Journal, JournalError};
 use crash::outcome::{Coverage, PointOutcome, merge};
 use crash::points::CREATORS;
@@ -22,7 +23,9 @@ use crate::again::AgainError;
 use crate::analyse::{Allowance, AnalyseError, Analysis, RootCause, analyse};
 use crate::bundle::{BundleError, Contents, Expectation};
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
-use crate::explain::{Explained, explain};
+use crate::exhibit;
+use crate::exhibit::gather::{Case, ExhibitError};
+use crate::explain::{Explained, describe_repair, explain};
 use crate::runner::{Plan, Runner, RunnerError};
 use crate::trial::{Assignment, TrialError};
 
@@ -85,6 +88,8 @@ pub enum HuntError {
     Confirm(#[from] ConfirmError),
     #[error(transparent)]
     Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Exhibit(#[from] ExhibitError),
     #[error(transparent)]
     State(#[from] TrialError),
     #[error(transparent)]
@@ -237,7 +242,12 @@ impl Hunt<'_> {
                     finding.replay = None;
                     notes.push(format!("finding {} cannot be replayed: {error}", finding.id));
                 }
-                written => written?,
+                written => {
+                    written?;
+                    notes.extend(self.write_exhibit(&finding, cause, runner).err().map(|error| {
+                        format!("the report cannot show the time line of finding {}: {error}", finding.id)
+                    }));
+                }
             }
             findings.push(finding);
         }
@@ -260,6 +270,25 @@ impl Hunt<'_> {
             pools: &pools,
         };
         contents.write(self.bundles, &image)?;
+        Ok(())
+    }
+}
+
+impl Hunt<'_> {
+    /// What a report shows beside the finding's words.
+    fn write_exhibit(&self, finding: &Finding, cause: &RootCause, runner: &mut Runner) -> Result<(), HuntError> {
+        let repair = describe_repair(cause, self.reader.tables(), self.libraries);
+        let case = Case {
+            reader: self.reader,
+            rules: self.options.rules,
+            cause,
+            finding,
+            repair: repair.as_deref(),
+            libraries: self.libraries,
+            operation: &|_| None,
+        };
+        let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.pass);
+        exhibit::file::write(&case.exhibit(&mut passes)?, self.bundles)?;
         Ok(())
     }
 }

@@ -10,7 +10,7 @@
 //!                       ▼
 //!                   repair      the flush and fence that make the state impossible, tried on the trace
 //!                       ▼
-//!                   explain     a finding, grouped by the code to blame ──► confirm (plain mode, twice) ──► bundle
+//!                   explain     a finding, grouped by the code to blame ──► confirm (plain mode, twice) ──► bundle, exhibit
 //! ```
 //!
 //! [`runner`] runs recovery on crash images: it joins slots, the fork server, plain mode and the oracle.
@@ -20,6 +20,7 @@ pub mod analyse;
 pub mod bundle;
 pub mod classify;
 pub mod confirm;
+pub mod exhibit;
 pub mod explain;
 pub mod hunt;
 mod lvalue;

@@ -29,7 +29,8 @@ pub fn of_line(file: &str, number: u32, folder: &Path) -> Option<String> {
     of_text(text.lines().nth(number.checked_sub(1)? as usize)?)
 }
 
-fn of_text(line: &str) -> Option<String> {
+/// The place that a line of source stores to.
+pub fn of_text(line: &str) -> Option<String> {
     let code = line.split("//").next().unwrap_or_default().trim();
     let place = assigned(code).or_else(|| written(code))?;
     let place = place.trim().trim_start_matches('&').trim_start_matches("(*").trim();

@@ -2,12 +2,14 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
 use trace::event::EventId;
 
 use crate::severity::Severity;
 
 /// What kind of harm a rule is about.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Class {
     /// Data that may not be in PM when the program relies on it.
     Durability,
@@ -37,7 +39,8 @@ impl Class {
 }
 
 /// What a location has to do with the finding.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Role {
     Store,
     Flush,
@@ -75,7 +78,7 @@ impl Role {
 }
 
 /// A place in the code, as far as it has names.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Location {
     pub role: Role,
     pub file: Option<String>,
@@ -109,7 +112,7 @@ impl fmt::Display for Location {
 }
 
 /// One call path to the guilty line, and how often it was met there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallPath {
     pub count: u64,
     /// Innermost frame first; begins at the instruction itself.
@@ -117,7 +120,8 @@ pub struct CallPath {
 }
 
 /// Short name of a finding: the same in every run, as long as rule and guilty line are.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct FindingId(pub String);
 
 impl FindingId {
@@ -138,7 +142,7 @@ impl fmt::Display for FindingId {
 }
 
 /// One cause.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     pub id: FindingId,
     pub rule: String,

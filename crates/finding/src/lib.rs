@@ -8,9 +8,11 @@
 //! the code, finds the frame to [`blame`] and joins what has the same cause; [`suppress`] removes what is intended.
 
 pub mod blame;
+pub mod exhibit;
 pub mod finding;
 pub mod glob;
 pub mod group;
 pub mod severity;
 pub mod site;
+pub mod source;
 pub mod suppress;

@@ -5,8 +5,7 @@ use std::path::PathBuf;
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 use finding::finding::{CallPath, Finding, Location, Role};
 use finding::severity::Severity;
-
-use crate::source::Sources;
+use finding::source::Sources;
 
 /// At most so many call paths and frames of each are shown; the counts cover all.
 const PATHS: usize = 3;

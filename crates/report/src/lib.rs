@@ -6,4 +6,3 @@ pub mod json;
 pub mod junit;
 mod place;
 pub mod sarif;
-mod source;

@@ -3,6 +3,7 @@
 mod bundles;
 mod classes;
 mod durable;
+mod exhibits;
 mod groups;
 mod recoveries;
 mod repairs;
