@@ -25,6 +25,7 @@
 //! 7. **End.** Every process that the target started has ended, or has been killed, when `record` returns.
 //! 8. **Failing.** What cannot be recorded exactly ends the recording with an error that says what it was.
 
+use crate::flow::FlowHandle;
 use crate::probe_host::engine::Substituted;
 use trace::event::ExitStatus;
 use trace::{Summary, TraceWriter};
@@ -47,6 +48,8 @@ pub struct RecordOptions {
     pub operations_stdin: bool,
     /// Private files that the target finds in place of others; the `probe` backend only.
     pub substitutes: Vec<Substituted>,
+    /// Who wants to know the flow of the run (see [`crate::flow`]). Not together with `loads`.
+    pub flow: Option<FlowHandle>,
 }
 
 /// What a finished recording tells, beside the trace.

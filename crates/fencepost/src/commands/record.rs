@@ -171,6 +171,7 @@ impl Record {
             real_tsc: self.real_tsc,
             operations_stdin: self.operations == Some(Operations::Stdin),
             substitutes: Vec::new(),
+            flow: None,
         }
     }
 
