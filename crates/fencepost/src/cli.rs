@@ -1,5 +1,7 @@
 //! What the command line looks like. Help, completions and manual pages come from these definitions.
 
+use std::path::PathBuf;
+
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::commands;
@@ -23,6 +25,9 @@ pub struct Cli {
     /// When to use colours.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, env = "FENCEPOST_COLOR", hide_env = true)]
     color: Color,
+    /// The configuration. [default: fencepost.toml here or in a folder above, if there is one]
+    #[arg(long, global = true, value_name = "FILE", env = "FENCEPOST_CONFIG", hide_env = true)]
+    config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,
 }

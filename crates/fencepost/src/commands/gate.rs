@@ -127,10 +127,10 @@ impl Judged {
         for unused in self.gate.suppressions.unused() {
             render::note(format_args!("a suppression matched nothing (\"{}\"); its cause may be gone", unused.reason));
         }
-        if let Some(gone) = self.baseline().map(|baseline| baseline.gone(&self.findings)).filter(|gone| *gone > 0) {
-            render::note(format_args!(
-                "{gone} findings of the baseline were not found again; --write-baseline drops them"
-            ));
+        let gone = self.baseline().map_or(0, |baseline| baseline.gone(&self.findings));
+        if gone > 0 {
+            let plural = if gone == 1 { "" } else { "s" };
+            render::note(format_args!("not found again: {gone} finding{plural} of the baseline (--write-baseline)"));
         }
         let Some(path) = &self.gate.write else { return exit };
         let mut text = String::new();
