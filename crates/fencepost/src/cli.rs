@@ -81,6 +81,7 @@ enum Command {
     #[command(subcommand)]
     Trace(commands::trace::Trace),
     Doctor(commands::doctor::Doctor),
+    Demo(commands::demo::Demo),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
 }
@@ -103,6 +104,7 @@ impl Cli {
             Command::Explain(explain) => explain.run(),
             Command::Trace(trace) => trace.run(),
             Command::Doctor(doctor) => doctor.run(),
+            Command::Demo(demo) => demo.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
         }

@@ -7,6 +7,7 @@ pub mod crash;
 mod crash_options;
 mod crash_report;
 pub mod debug;
+pub mod demo;
 pub mod doctor;
 mod doctor_machine;
 mod doctor_trials;

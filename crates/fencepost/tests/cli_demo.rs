@@ -1,0 +1,39 @@
+//! `fencepost demo`, as somebody runs it who has just installed Fencepost.
+
+mod cli_support;
+
+use std::fs;
+
+use cli_support::{Ran, Sandbox, pool_program};
+
+#[test]
+fn the_demonstration_finds_its_bug_and_can_be_repeated() {
+    let sandbox = Sandbox::new();
+    // What the user has set for other programs does no harm.
+    fs::write(sandbox.path("fencepost.toml"), "strategy = 'random:1:1'\n").unwrap();
+    for _ in 0..2 {
+        let mut command = sandbox.command(&["demo"]);
+        let ran: Ran = command.env("FENCEPOST_FAIL_ON", "never").output().expect("fencepost starts").into();
+        ran.expect(0, &["reproduced: recovery ended with exit code 1"]);
+        for words in ["$ fencepost check --recover", "error[FP0602]", "kv.c:60", "nothing found in"] {
+            assert!(ran.out.contains(words), "`{words}` is not in:\n{}", ran.out);
+        }
+    }
+    // A changed program is the user's.
+    fs::write(sandbox.path("fencepost-demo/kv.c"), "int main(void) { return 0; }\n").unwrap();
+    sandbox.run(&["demo"]).expect(2, &["has been changed", "--folder"]);
+    sandbox.run(&["demo", "--folder", "fencepost.toml"]).expect(2, &["cannot write to fencepost.toml", "--folder"]);
+}
+
+#[test]
+fn without_a_compiler_it_says_what_to_install() {
+    let sandbox = Sandbox::new();
+    let demo = |compiler: &str| -> Ran {
+        let mut command = sandbox.command(&["demo"]);
+        command.env("PATH", sandbox.path("empty")).env("CC", compiler).output().expect("fencepost starts").into()
+    };
+    demo("").expect(2, &["there is no C compiler", "`cc`", "apt-get install gcc"]);
+    demo("no-such-cc -m64").expect(2, &["`no-such-cc -m64` not found"]);
+    let not_a_compiler = pool_program().to_str().expect("text");
+    demo(not_a_compiler).expect(3, &["cannot compile kv.c"]);
+}
