@@ -87,7 +87,7 @@ static inline int kv_main(int argc, char **argv, size_t size, void (*start)(void
 }
 
 /* Spreads numbers; not inlined, so that it never takes the line of a store. */
-static __attribute__((noinline)) uint64_t kv_hash(uint64_t key)
+static __attribute__((noinline, unused)) uint64_t kv_hash(uint64_t key)
 {
 	uint64_t x = (key + 1) * UINT64_C(0x9e3779b97f4a7c15);
 	x ^= x >> 32;
