@@ -7,7 +7,26 @@ use clap::{Parser, Subcommand, ValueEnum};
 use crate::commands;
 use crate::exit::Exit;
 
-const EXIT_CODES: &str = "\
+/// With what a bug report needs.
+const LONG_VERSION: &str = concat!(
+    env!("CARGO_PKG_VERSION"),
+    "\ncommit:  ",
+    env!("FENCEPOST_BUILD_COMMIT"),
+    "\ntarget:  ",
+    env!("FENCEPOST_BUILD_TARGET"),
+    "\nprofile: ",
+    env!("FENCEPOST_BUILD_PROFILE"),
+);
+
+const AFTER_HELP: &str = "\
+Examples:
+  fencepost demo                                     watch it find a bug
+  fencepost check -- ./kv pool                       check a program
+  fencepost check --recover './kv pool verify' -- ./kv pool load
+  fencepost explain FP0602                           what a finding means
+
+Options can also be given as FENCEPOST_OPTION in the environment, and in fencepost.toml.
+
 Exit codes:
   0    clean
   1    findings (trace verify: the trace does not explain the final pools)
@@ -20,7 +39,7 @@ Exit codes:
 
 /// Finds crash-consistency bugs in programs that keep their state in persistent memory.
 #[derive(Debug, Parser)]
-#[command(name = "fencepost", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "fencepost", version, long_version = LONG_VERSION, after_help = AFTER_HELP, propagate_version = true)]
 pub struct Cli {
     /// When to use colours.
     #[arg(long, global = true, value_enum, default_value_t = Color::Auto, env = "FENCEPOST_COLOR", hide_env = true)]

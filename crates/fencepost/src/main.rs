@@ -6,20 +6,37 @@ mod config;
 mod exit;
 mod render;
 
-use std::panic;
+use std::panic::{self, UnwindSafe};
 use std::process::ExitCode;
 
+use exit::Exit;
+
 fn main() -> ExitCode {
-    // A panic has already been reported by the default hook.
-    panic::catch_unwind(run).unwrap_or(exit::Exit::Internal).into()
+    guarded(run).into()
 }
 
-fn run() -> exit::Exit {
+/// A panic has already been reported by the default hook.
+fn guarded(run: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
+    panic::catch_unwind(run).unwrap_or(Exit::Internal)
+}
+
+fn run() -> Exit {
     match config::parse() {
         Ok(cli) => cli.run(),
         Err(error) => {
             render::error(error);
-            exit::Exit::Usage
+            Exit::Usage
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_is_an_internal_error() {
+        assert_eq!(guarded(|| panic!("on purpose")).code(), 70);
+        assert_eq!(guarded(|| Exit::Clean), Exit::Clean);
     }
 }

@@ -13,7 +13,8 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 
 fn line(style: Style, word: &str, text: impl Display) {
-    anstream::eprintln!("{style}{word}{style:#}{BOLD}:{BOLD:#} {text}");
+    // If standard error is gone or full, nobody can be told.
+    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#}{BOLD}:{BOLD:#} {text}");
 }
 
 /// Something failed.

@@ -72,7 +72,7 @@ fn severities_suppressions_and_exit_codes_work_together() {
     let clean = lint(&[], "store");
     assert_eq!(clean.code, Some(0), "{}", clean.err);
     let last = clean.out.lines().last().expect("a summary");
-    assert!(last.starts_with(r#"{"type":"summary","format":1,"findings":0,"#), "{}", clean.out);
+    assert!(last.starts_with(r#"{"type":"summary","version":1,"findings":0,"#), "{}", clean.out);
     let noted = lint(&["--severity", "FP0501=note"], "store");
     assert_eq!(noted.code, Some(0), "{}", noted.err);
     assert!(noted.out.contains(r#""rule":"FP0501","class":"performance","severity":"note""#), "{}", noted.out);

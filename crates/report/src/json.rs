@@ -3,7 +3,7 @@
 //! ```json
 //! {"type":"finding","id":"…","rule":"FP0101","class":"durability","severity":"error","title":"…",
 //!  "locations":[{"role":"store","file":"…","line":7,"function":"…"}],"count":3}
-//! {"type":"summary","format":1,"findings":1,"error":1,"performance":0,"warning":0,"note":0,"suppressed":0,"events":123}
+//! {"type":"summary","version":1,"findings":1,"error":1,"performance":0,"warning":0,"note":0,"suppressed":0,"events":123}
 //! ```
 //!
 //! The first location is the guilty one. What is not known is `null`. `docs/schema/findings.json` is the contract.
@@ -16,7 +16,7 @@ use crate::baseline::Baseline;
 use crate::human::Summary;
 
 /// Counts up when a program that reads the lines would have to be changed; new fields do not count.
-const FORMAT: u32 = 1;
+const VERSION: u32 = 1;
 
 #[derive(Serialize)]
 struct JsonFinding<'a> {
@@ -48,7 +48,7 @@ struct JsonLocation<'a> {
 #[derive(Serialize)]
 struct JsonSummary {
     r#type: &'static str,
-    format: u32,
+    version: u32,
     findings: usize,
     error: usize,
     performance: usize,
@@ -101,7 +101,7 @@ fn counts(findings: &[Finding], summary: &Summary) -> JsonSummary {
     let count = |severity| findings.iter().filter(|finding| finding.severity == severity).count();
     JsonSummary {
         r#type: "summary",
-        format: FORMAT,
+        version: VERSION,
         findings: findings.len(),
         error: count(Severity::Error),
         performance: count(Severity::Performance),

@@ -28,9 +28,10 @@ Examples:
   fencepost check --pm '/mnt/pmem/*' --budget 10m -- ./server --once
   PMEM_IS_PMEM_FORCE=1 fencepost check -- ./pmdk-app pool     PMDK on an ordinary file system
 
-What it does: runs the program once and records it; looks for misuse; then, for crash after crash, works out what could be
-left in persistent memory, runs the recovery on it, and names the stores to blame. Findings are confirmed on the
-uninstrumented program and can be shown again with `fencepost replay`.";
+What it does: runs the program once and records it; looks for misuse; then, for crash after
+crash, works out what could be left in persistent memory, runs the recovery on it, and names the
+stores to blame. Findings are confirmed on the uninstrumented program and can be shown again with
+`fencepost replay`.";
 
 /// Check a program: record it, look for misuse, simulate power failures and run its recovery.
 #[derive(Args, Debug)]

@@ -23,13 +23,14 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost crash run.fptrace                                 the recorded command is the recovery
-  fencepost crash --recover './kv pool check' run.fptrace     another command opens the pools after the crash
+  fencepost crash run.fptrace                               the recorded command is the recovery
+  fencepost crash --recover './kv pool check' run.fptrace   another command is
   fencepost crash --strategy program-order --budget none run.fptrace
-  fencepost crash --shard 2/3 --journal two run.fptrace       a third of the work, for another machine
+  fencepost crash --shard 2/3 --journal two run.fptrace     a third of the work
   fencepost crash --merge one --merge two --merge three run.fptrace
 
-A search that was stopped (Ctrl-C, the budget, a kill) goes on from its journal when it is started again.";
+A search that was stopped (Ctrl-C, the budget, a kill) goes on from its journal when it is started
+again.";
 
 /// Simulate power failures on a recording, run recovery on what they leave, and name the stores to blame.
 #[derive(Args, Debug)]

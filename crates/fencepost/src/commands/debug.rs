@@ -17,8 +17,8 @@ Examples:
   fencepost debug 1a2b3c4d
   fencepost debug 1a2b3c4d -- -batch -ex continue -ex backtrace
 
-gdb stops the recovery when it is about to open a pool. The pool itself is not touched: recovery finds a private copy of the
-crash image in its place.";
+gdb stops the recovery when it is about to open a pool. The pool itself is not touched: recovery
+finds a private copy of the crash image in its place.";
 
 /// Run the recovery of a finding under gdb, stopped before it opens the pool.
 #[derive(Args, Debug)]

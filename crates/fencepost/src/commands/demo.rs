@@ -19,7 +19,8 @@ Examples:
   fencepost demo                       in fencepost-demo/
   fencepost demo --folder /tmp/demo
 
-It needs a C compiler, and nothing else. Everything that it makes is in the folder: read kv.c, change it, check it again.";
+It needs a C compiler, and nothing else. Everything that it makes is in the folder: read kv.c,
+change it, check it again.";
 
 /// The program that is shown; it is also what the README is about.
 const SOURCE: &str = include_str!("../../../../targets/demo/kv.c");

@@ -5,11 +5,19 @@ use finding::severity::{Level, Severity};
 use lint::explain::CRASH_CLASSES;
 use lint::registry::{Settings, built_in};
 
+use crate::config::did_you_mean;
 use crate::exit::Exit;
 use crate::render;
 
+const EXAMPLES: &str = "\
+Examples:
+  fencepost explain                     every rule, with its severity
+  fencepost explain FP0101              what it means, with a bad and a repaired example
+  fencepost explain store-not-durable   the same, by its name";
+
 /// Explain a rule; without one, list all rules.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Explain {
     /// The rule, by id (FP0101) or name (store-not-durable).
     #[arg(value_name = "RULE")]
@@ -24,7 +32,9 @@ impl Explain {
         match lint::explain::page(id.as_deref().unwrap_or(wanted)) {
             Some(page) => render::ended(render::result(page.trim_end())),
             None => {
-                render::error(format_args!("there is no rule `{wanted}`"));
+                let known = rules.iter().flat_map(|rule| [&*rule.info().id, &*rule.info().name]);
+                let known = known.chain(CRASH_CLASSES.iter().flat_map(|class| [class.id, class.class.name()]));
+                render::error(format_args!("there is no rule `{wanted}`{}", did_you_mean(wanted, known)));
                 render::help("`fencepost explain` lists all rules");
                 Exit::Usage
             }

@@ -31,7 +31,8 @@ Examples:
   fencepost lint --fail-on performance run.fptrace   exit with 1 on waste, too
   fencepost explain FP0101                           what a rule means
 
-Rules about PMDK transactions need the calls of pmemobj_tx_*: `lint -- CMD` watches them by itself.";
+Rules about PMDK transactions need the calls of pmemobj_tx_*: `lint -- CMD` watches them by
+itself.";
 
 /// Find misuse of persistent memory: missing and needless flushes and fences, broken transactions.
 #[derive(Args, Debug)]

@@ -6,6 +6,7 @@ use clap::{Args, CommandFactory};
 use clap_mangen::Man as Page;
 
 use crate::cli::Cli;
+use crate::config::did_you_mean;
 use crate::exit::Exit;
 use crate::render;
 
@@ -34,7 +35,8 @@ impl Man {
         let mut command = &root;
         for name in &self.command {
             let Some(found) = command.find_subcommand(name) else {
-                render::error(format_args!("there is no command `{}`", self.command.join(" ")));
+                let hint = did_you_mean(name, command.get_subcommands().map(clap::Command::get_name));
+                render::error(format_args!("there is no command `{}`{hint}", self.command.join(" ")));
                 render::help("`fencepost help` lists all commands");
                 return Exit::Usage;
             };

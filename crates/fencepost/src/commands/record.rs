@@ -22,10 +22,10 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost record -- ./server --pool /mnt/pmem/data     record; every file mapped shared and writable is a pool
-  fencepost record --pm '/mnt/pmem/*' -- ./server        take only these files for pools
-  fencepost record -o run.fptrace --watch put -- ./kv    name the trace, and record calls of the function `put`
-  PMEM_IS_PMEM_FORCE=1 fencepost record -- ./pmdk-app    PMDK on an ordinary file system: use the PM code path
+  fencepost record -- ./server --pool /mnt/pmem/data    files mapped shared and writable are pools
+  fencepost record --pm '/mnt/pmem/*' -- ./server       only these files are pools
+  fencepost record -o run.fptrace --watch put -- ./kv   name the trace; record calls of `put`
+  PMEM_IS_PMEM_FORCE=1 fencepost record -- ./pmdk-app   PMDK on an ordinary file system
 
 The program's own output is left alone; what Fencepost has to say goes to standard error.";
 

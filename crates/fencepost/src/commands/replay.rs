@@ -18,8 +18,8 @@ Examples:
   fencepost replay 1a2b3c4d
   fencepost replay --bundles /ci/artifacts/.fencepost 1a2b
 
-The pool itself is not touched: recovery finds a private copy of the crash image in its place. Exit code 1 says that the failure
-is still there, 0 that recovery passes now.";
+The pool itself is not touched: recovery finds a private copy of the crash image in its place.
+Exit code 1 says that the failure is still there, 0 that recovery passes now.";
 
 /// Run recovery again on the crash image of a finding, without instrumentation.
 #[derive(Args, Debug)]

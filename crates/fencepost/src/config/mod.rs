@@ -5,3 +5,4 @@ mod layers;
 mod suggest;
 
 pub use layers::parse;
+pub use suggest::did_you_mean;

@@ -8,8 +8,15 @@ use clap::Subcommand;
 
 use crate::exit::Exit;
 
+const EXAMPLES: &str = "\
+Examples:
+  fencepost trace stat run.fptrace            what it holds
+  fencepost trace dump run.fptrace | less     every event
+  fencepost trace verify run.fptrace          do the events explain the final pools?";
+
 /// Look into a recording.
 #[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub enum Trace {
     Stat(stat::Stat),
     Dump(dump::Dump),
