@@ -42,10 +42,12 @@ Exit codes:
 #[command(name = "fencepost", version, long_version = LONG_VERSION, after_help = AFTER_HELP, propagate_version = true)]
 pub struct Cli {
     /// When to use colours.
-    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, env = "FENCEPOST_COLOR", hide_env = true)]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
+    #[arg(env = "FENCEPOST_COLOR", hide_env = true, display_order = 900)]
     color: Color,
     /// The configuration. [default: fencepost.toml here or in a folder above, if there is one]
-    #[arg(long, global = true, value_name = "FILE", env = "FENCEPOST_CONFIG", hide_env = true)]
+    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(env = "FENCEPOST_CONFIG", hide_env = true, display_order = 901)]
     config: Option<PathBuf>,
     #[command(subcommand)]
     command: Command,

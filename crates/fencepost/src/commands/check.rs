@@ -39,10 +39,6 @@ stores to blame. Findings are confirmed on the uninstrumented program and can be
 pub struct Check {
     #[command(flatten)]
     options: CrashOptions,
-    #[command(flatten)]
-    rules: RuleOptions,
-    #[command(flatten)]
-    gate: GateOptions,
     /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
     /// [default: every file that is mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
@@ -53,11 +49,16 @@ pub struct Check {
     /// Do not look for misuse.
     #[arg(long)]
     no_lint: bool,
-    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    /// How findings are printed.
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     /// The program to check, and its arguments.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    rules: RuleOptions,
+    #[command(flatten)]
+    gate: GateOptions,
 }
 
 impl Check {

@@ -41,8 +41,6 @@ pub struct Crash {
     trace: PathBuf,
     #[command(flatten)]
     options: CrashOptions,
-    #[command(flatten)]
-    gate: GateOptions,
     /// Do one part of the work: 1/3, 2/3 and 3/3 are all of it.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
@@ -55,8 +53,11 @@ pub struct Crash {
     /// Put the journals of other searches together instead of searching. Repeatable.
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["shard", "journal", "no_journal"])]
     merge: Vec<PathBuf>,
-    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    /// How findings are printed.
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
+    #[command(flatten)]
+    gate: GateOptions,
 }
 
 impl Crash {

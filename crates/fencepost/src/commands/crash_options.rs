@@ -22,6 +22,7 @@ use recover::limits::Limits;
 use trace::TraceReader;
 
 use crate::exit::Exit;
+use crate::render;
 
 /// Enough for most bugs, and bounded at every crash point.
 const STRATEGIES: &str = "program-order,guaranteed-only,visible:64";
@@ -193,7 +194,11 @@ impl CrashOptions {
         match (interrupted, fails, self.require_complete && !coverage.complete) {
             (true, ..) => Exit::Interrupted,
             (false, true, _) => Exit::Findings,
-            (false, false, true) => Exit::Incomplete,
+            (false, false, true) => {
+                render::warning("nothing was found, but the search is not complete, as --require-complete asks for");
+                render::help("give it a longer --budget, or another --strategy; the report says what was not explored");
+                Exit::Incomplete
+            }
             (false, false, false) => Exit::Clean,
         }
     }

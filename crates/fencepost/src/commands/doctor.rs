@@ -24,7 +24,7 @@ Nothing is changed. Exit codes:
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
     /// How the results are printed.
-    #[arg(long, value_enum, default_value_t = Format::Human)]
+    #[arg(long, value_enum, default_value_t = Format::Human, value_name = "FORMAT")]
     message_format: Format,
 }
 

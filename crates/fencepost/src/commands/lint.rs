@@ -47,11 +47,8 @@ pub struct Lint {
     /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
     #[arg(long)]
     strict_fences: bool,
-    #[command(flatten)]
-    rules: RuleOptions,
-    #[command(flatten)]
-    gate: GateOptions,
-    #[arg(long, value_enum, default_value_t = FindingFormat::Human)]
+    /// How findings are printed.
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     /// As for `fencepost record`: files that are pools.
     #[arg(long = "pm", value_name = "GLOB", requires = "command")]
@@ -59,6 +56,10 @@ pub struct Lint {
     /// The program to record and check, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    rules: RuleOptions,
+    #[command(flatten)]
+    gate: GateOptions,
 }
 
 /// Everything that the options say.

@@ -24,7 +24,8 @@ pub struct Stat {
     /// The trace.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     message_format: MessageFormat,
 }
 

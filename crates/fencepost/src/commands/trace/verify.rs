@@ -26,7 +26,8 @@ pub struct Verify {
     /// The trace.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[arg(long, value_enum, default_value_t = MessageFormat::Human)]
+    /// How the result is printed.
+    #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     message_format: MessageFormat,
 }
 
