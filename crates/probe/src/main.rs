@@ -2,8 +2,8 @@
 //!
 //! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`gate`] is
 //! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
-//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host, [`recover`] is the
-//! fork server for recovery runs.
+//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host, [`flow`] is a mode that
+//! tells it every executed block, [`recover`] is the fork server for recovery runs.
 #![no_std]
 #![no_main]
 
@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod context;
 mod fail;
+mod flow;
 mod gate;
 mod layout;
 mod load;

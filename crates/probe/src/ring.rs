@@ -115,8 +115,15 @@ impl Order<'_> {
         if crate::recover::on() && header.kind != kind::MESSAGE {
             return crate::recover::notes::instead(&header, parts, size);
         }
-        header.size = size as u32;
+        crate::flow::buffer::before_record(self);
         header.thread = self.thread.number as u16;
+        self.write(header, parts);
+    }
+
+    /// As [`Order::put`], of the thread in the header, and of any size that fits into the ring.
+    pub fn write(&mut self, mut header: Header, parts: &[&[u8]]) {
+        let size: usize = parts.iter().map(|p| p.len()).sum();
+        header.size = size as u32;
         let total = record_bytes(size);
         wait_for_space(total);
         let control = control();

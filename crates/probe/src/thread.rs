@@ -90,6 +90,8 @@ pub struct Thread {
     pub tid: u64,
     /// Where `gate_enter` goes: an address in the code cache.
     pub resume: u64,
+    /// Executed blocks that the host does not know yet (see `flow`).
+    pub flow: crate::flow::buffer::Buffer,
     pub place: Place,
     /// 1: a signal waits to be delivered when the engine is left.
     pub signal_waits: u32,
@@ -150,6 +152,7 @@ impl Thread {
         thread.number = number;
         thread.process = process;
         thread.header_thread = (number as u64 & 0xffff) << 16;
+        crate::flow::buffer::create(thread);
         thread
     }
 

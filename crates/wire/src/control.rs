@@ -39,6 +39,8 @@ pub mod option {
     pub const REAL_TSC: u32 = 1 << 5;
     /// A recovery run: no events, but what is read of the pools (see `recover`). Comes with `LOADS`.
     pub const RECOVER: u32 = 1 << 6;
+    /// Record which blocks ran and which addresses they accessed (see `record::flow`). Not together with `LOADS`.
+    pub const FLOW: u32 = 1 << 16;
 }
 
 pub const MAX_GLOBS: usize = 64;

@@ -59,7 +59,7 @@ pub mod kind {
     pub const FILE_ZERO: u8 = 12;
     /// `address`: new length. P: u32 pool.
     pub const RESIZE: u8 = 13;
-    /// P: u32 process.
+    /// P: u32 process, u32 number of the thread that made it.
     pub const THREAD_START: u8 = 14;
     pub const THREAD_END: u8 = 15;
     /// P: u32 process, u32 parent (!0: none), u32 pid as the process sees it. aux 1: it shares its parent's memory, and
@@ -92,6 +92,42 @@ pub mod kind {
     pub const MESSAGE: u8 = 36;
     /// The probe waits until the host has consumed everything up to here: `address` is the request's number.
     pub const PLEASE: u8 = 37;
+
+    /// Defines block `site` of flow mode: `address` is its pc. P: its bytes. Numbers belong to the process, as those of sites.
+    pub const BLOCK: u8 = 48;
+    /// P: entries of blocks that the thread executed (see [`super::flow`]); longer than other records.
+    pub const FLOW: u8 = 49;
+    /// The kernel wrote at `address`, in PM or not. P: u64 length.
+    pub const FLOW_WRITE: u8 = 50;
+}
+
+/// Entries of `FLOW`: a word that says which block, then the words of the block's `isa::flow::Layout`.
+///
+/// The low half of the first word is the block's number with the top bit set; the high half is how many of its
+/// instructions ran, all bits set if all did: a processor writes that with one instruction.
+pub mod flow {
+    const ALL: u32 = u32::MAX;
+    const BLOCK: u32 = 1 << 31;
+
+    /// The first word of an entry, to be extended by its sign.
+    pub const fn whole(block: u32) -> u32 {
+        BLOCK | block
+    }
+
+    /// The upper half of an entry of the first `instructions` of a block.
+    pub const fn part(instructions: u32) -> u32 {
+        instructions
+    }
+
+    /// Block, and how many instructions ran (`None`: all).
+    #[inline]
+    pub const fn read(word: u64) -> Option<(u32, Option<u32>)> {
+        if word as u32 & BLOCK == 0 {
+            return None;
+        }
+        let instructions = (word >> 32) as u32;
+        Some((word as u32 & !BLOCK, if instructions == ALL { None } else { Some(instructions) }))
+    }
 }
 
 /// aux of `STORE`.

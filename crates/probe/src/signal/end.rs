@@ -16,6 +16,8 @@ use crate::thread::Thread;
 pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
     const SIG_UNBLOCK: u64 = 1;
     let header = Header { kind: kind::PROCESS_EXIT, aux: 1, address: signal as u64, ..Header::default() };
+    // The thread has left its block.
+    crate::flow::buffer::flush(thread);
     ring::order(thread).put(header, &[]);
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);
     ring::ring_doorbell();

@@ -9,6 +9,7 @@ use super::deliver::{self, ProgramState};
 use super::state::Kept;
 use super::step::{self, spilled};
 use super::{careful, end, leave};
+use crate::flow;
 use crate::gate::{peek, record};
 use crate::layout;
 use crate::pm;
@@ -61,7 +62,10 @@ fn in_engine(thread: &mut Thread, info: &Info, context: &mut Context) {
 /// Page faults that the engine brought about: stores to PM that it does not know yet, and writes to translated code.
 fn is_ours(thread: &mut Thread, context: &mut Context, place: Where) -> bool {
     let machine = &context.machine;
-    let (address, write) = (machine.cr2, machine.err & PF_WRITE != 0);
+    let (rip, address, write) = (machine.rip, machine.cr2, machine.err & PF_WRITE != 0);
+    if write && flow::buffer::is_full(thread, rip, address, |reg, value| set_register(context, reg, value)) {
+        return true;
+    }
     if pm::is_pm(address) && (write || control().options & option::LOADS != 0) {
         let Some(state) = state_at(thread, context, place) else { return false };
         translate::learn(thread, state.pc);
@@ -77,23 +81,31 @@ fn is_ours(thread: &mut Thread, context: &mut Context, place: Where) -> bool {
     false
 }
 
-/// The program's state before the instruction that raised the fault.
+fn set_register(context: &mut Context, reg: u8, value: u64) {
+    let mut regs = context.machine.regs();
+    regs.set(reg, value);
+    context.machine.set_regs(&regs);
+}
+
+/// The program's state before the instruction that raised the fault. The block is left.
 fn state_at(thread: &mut Thread, context: &Context, place: Where) -> Option<ProgramState> {
     let machine = &context.machine;
-    match place {
-        Where::Clean { pc } => Some(ProgramState::from_machine(machine, pc)),
+    let mut state = match place {
+        Where::Clean { pc } => ProgramState::from_machine(machine, pc),
         Where::Spilled { pc, reg, slot } => {
             let mut state = ProgramState::from_machine(machine, pc);
             state.regs.set(reg, spilled(thread, slot));
-            Some(state)
+            state
         }
         Where::Alias { pc, reg } => {
             let mut state = ProgramState::from_machine(machine, pc);
             translate::undo(thread, reg, &mut state.regs);
-            Some(state)
+            state
         }
-        Where::Busy => None,
-    }
+        Where::Busy => return None,
+    };
+    flow::cut::leave(thread, machine.rip, state.pc, &mut state.regs);
+    Some(state)
 }
 
 fn programs_own(thread: &mut Thread, info: &Info, context: &mut Context, place: Where) {

@@ -110,6 +110,7 @@ pub fn build(
         careful::copy(fpstate, context.machine.fpstate, fp_len as usize)
             && careful::copy(at, &raw const image as u64, size_of::<Frame>())
     };
+    crate::flow::kernel::wrote(thread, at, sp - at);
     let offset = |field: usize| at + field as u64;
     written.then_some(Placed {
         frame: at,

@@ -5,6 +5,7 @@ use super::deliver::{self, ProgramState};
 use super::set::SignalSet;
 use super::state::Kept;
 use super::{blocking, leave};
+use crate::flow;
 use crate::gate::pass;
 use crate::layout;
 use crate::thread::{Place, Thread};
@@ -33,14 +34,19 @@ pub fn locate(rip: u64) -> Option<Where> {
     translate::locate(rip)
 }
 
-fn find(thread: &Thread, context: &Context) -> Found {
+fn find(thread: &mut Thread, context: &Context) -> Found {
     let rip = context.machine.rip;
     if !in_image(rip) {
         return match locate(rip) {
-            Some(Where::Clean { pc }) => Found::Ready(ProgramState::from_machine(&context.machine, pc)),
+            Some(Where::Clean { pc }) => {
+                let mut state = ProgramState::from_machine(&context.machine, pc);
+                flow::cut::leave(thread, rip, pc, &mut state.regs);
+                Found::Ready(state)
+            }
             Some(Where::Spilled { pc, reg, slot }) => {
                 let mut state = ProgramState::from_machine(&context.machine, pc);
                 state.regs.set(reg, spilled(thread, slot));
+                flow::cut::leave(thread, rip, pc, &mut state.regs);
                 Found::Ready(state)
             }
             _ => Found::Inside,

@@ -1,6 +1,7 @@
 //! Which family answers which system call.
 
 use super::{buffers, descriptors, exit, files, memory, operations, proc, random, refused, time};
+use crate::flow;
 use crate::load::user;
 use crate::recover;
 use crate::signal;
@@ -38,6 +39,15 @@ pub fn handle(thread: &mut Thread) {
     // SDM, SYSCALL: rcx gets the return address, r11 the flags.
     thread.regs.rcx = thread.pc;
     thread.regs.r11 = thread.flags;
+    if !flow::on() {
+        return carry_out(thread, call);
+    }
+    flow::kernel::before(thread);
+    carry_out(thread, call);
+    flow::kernel::after(thread, call, thread.regs.rax as i64);
+}
+
+fn carry_out(thread: &mut Thread, call: Call) {
     if signal::syscall(thread, call.nr) {
         return;
     }

@@ -65,9 +65,10 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
     started::leave_note(child, (!is_thread).then_some(thread.process));
     if is_thread {
         exit::count_thread();
+        let parent = thread.number;
         // By the parent, so that the record's place does not depend on when the thread first runs.
         let mut order = ring::order(thread);
-        announce_thread(&mut order, number, process);
+        announce_thread(&mut order, number, process, parent);
     } else {
         control().live_processes.fetch_add(1, Ordering::SeqCst);
     }
@@ -111,6 +112,8 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     // nobody else is there to free them.
     let engine = translate::lock().lock();
     let mut order = ring::order(thread);
+    // The child shall not find what is the parent's to tell.
+    crate::flow::buffer::flush(order.thread());
     let result = {
         let _short = memory_calls::fork_locks();
         let _paths = context::path::fork_locks();
@@ -172,9 +175,10 @@ pub fn as_thread(order: &mut Order<'_>, number: u32, write: impl FnOnce(&mut Ord
     order.thread().number = own;
 }
 
-fn announce_thread(order: &mut Order<'_>, number: u32, process: u32) {
+fn announce_thread(order: &mut Order<'_>, number: u32, process: u32, parent: u32) {
     as_thread(order, number, |order| {
-        order.put(Header { kind: kind::THREAD_START, ..Header::default() }, &[&process.to_le_bytes()]);
+        let parts = [&process.to_le_bytes()[..], &parent.to_le_bytes()];
+        order.put(Header { kind: kind::THREAD_START, ..Header::default() }, &parts);
     });
 }
 

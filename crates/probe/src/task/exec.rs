@@ -34,6 +34,7 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
         Ok(slot) => slot,
         Err(error) => return error,
     };
+    crate::flow::buffer::flush(thread);
     // Nothing is owned from here on: a `vfork` child leaves this memory to its parent as it is now.
     signal::prepare_exec(thread);
     let call = [attach::probe_fd() as u64, c"".as_ptr() as u64, argv, envp, AT_EMPTY_PATH, 0];

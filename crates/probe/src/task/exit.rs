@@ -58,6 +58,7 @@ unsafe fn free_structure(thread: *mut Thread) {
     unsafe {
         crate::thread::unregister(&mut *thread);
         signal::give_back_stack(&mut *thread);
+        crate::flow::buffer::give_back(&mut *thread);
         (*thread).paths.free();
         core::ptr::drop_in_place(thread);
         alloc::alloc::dealloc(thread.cast(), Layout::new::<Thread>());

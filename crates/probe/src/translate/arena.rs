@@ -51,6 +51,7 @@ pub struct Gates {
     pub note_keep: unsafe extern "C" fn(),
     pub take_order: unsafe extern "C" fn(),
     pub is_pm: unsafe extern "C" fn(),
+    pub flow: unsafe extern "C" fn(),
 }
 pub static GATES: Gates = Gates {
     exit: pass::gate_exit,
@@ -64,6 +65,7 @@ pub static GATES: Gates = Gates {
     note_keep: crate::gate::note::gate_note_keep,
     take_order: crate::gate::record::gate_take_order,
     is_pm: crate::gate::record::gate_is_pm,
+    flow: crate::flow::gate::gate_flow,
 };
 
 /// The address of a gate's pointer.

@@ -48,6 +48,8 @@ pub struct Block {
     pub incoming: u32,
     pub dead: bool,
     pub arena: u32,
+    /// In flow mode: how to cut its entry.
+    pub flow: Option<Box<crate::flow::cut::Entry>>,
 }
 
 pub const NONE: u32 = u32::MAX;

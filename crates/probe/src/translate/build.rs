@@ -14,7 +14,7 @@ use super::{branch, code, emulate, learned, link, order, watch};
 use crate::thread::Thread;
 
 /// Blocks go on past conditional jumps and through direct jumps, up to this many instructions.
-const MAX_INSTRUCTIONS: usize = 96;
+pub const MAX_INSTRUCTIONS: usize = 96;
 
 /// Code to be emitted behind the block: what is rarely taken must not lie in the way.
 type Tail = Box<dyn FnOnce(&mut Builder<'_>)>;
@@ -35,6 +35,8 @@ pub struct Builder<'a> {
     pub path_known: bool,
     /// Pages of the program that the block's code is on.
     pages: Vec<u64>,
+    /// In flow mode: how to cut the block's entry.
+    pub flow: Option<crate::flow::cut::Entry>,
 }
 
 impl fmt::Debug for Builder<'_> {
@@ -102,13 +104,13 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         chain = b.landing(pc, arena.miss);
     }
     let entry = b.emit.at;
-    b.body();
+    if crate::flow::on() { crate::flow::body::emit(&mut b) } else { b.body() }
     b.finish();
     if b.emit.full {
         // A block fits into BLOCK_ROOM: `for_code` guarantees it.
         crate::refuse!(b.thread, "a block at {pc:#x} does not fit into the code cache");
     }
-    let Builder { emit, marks, pages, .. } = b;
+    let Builder { emit, marks, pages, flow, .. } = b;
     arena.at = emit.at;
     let block = Block {
         pc,
@@ -121,6 +123,7 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         incoming: block::NONE,
         dead: false,
         arena: index as u32,
+        flow: flow.map(Box::new),
     };
     let number = block::add(block, &pages);
     arena.blocks.push((start, number));
@@ -142,6 +145,7 @@ impl<'a> Builder<'a> {
             tails: Vec::new(),
             path_known: false,
             pages: Vec::with_capacity(2),
+            flow: None,
         }
     }
 
@@ -208,11 +212,7 @@ impl<'a> Builder<'a> {
             if scan.class == Class::Unknown {
                 return emulate::emit_unknown(self, i);
             }
-            for page in [pc >> 12, (i.next() - 1) >> 12] {
-                if !self.pages.contains(&page) {
-                    self.pages.push(page);
-                }
-            }
+            self.uses_code(pc, i.next());
             if watch::is_entry(pc) {
                 watch::emit_entry(self, pc);
             }
@@ -241,13 +241,22 @@ impl<'a> Builder<'a> {
         self.jump_out(pc);
     }
 
+    /// The block holds the program's code from `start` to `end`.
+    pub fn uses_code(&mut self, start: u64, end: u64) {
+        for page in [start >> 12, (end - 1) >> 12] {
+            if !self.pages.contains(&page) {
+                self.pages.push(page);
+            }
+        }
+    }
+
     /// Leaves the block for `target`.
     pub fn jump_out(&mut self, target: u64) {
         let at = self.emit.jmp();
         self.exit(at, target);
     }
 
-    fn straight(&mut self, i: Instruction<'_>) {
+    pub fn straight(&mut self, i: Instruction<'_>) {
         match i.scan.class {
             Class::Clflush | Class::Clflushopt | Class::Clwb | Class::Cldemote => order::emit_flush(self, i),
             Class::Sfence | Class::Mfence => order::emit_fence(self, i),
@@ -305,6 +314,9 @@ impl<'a> Builder<'a> {
                 self.emit.patch(disp_at, here);
                 self.emit.u64(value);
             }
+        }
+        if let Some(flow) = &mut self.flow {
+            flow.stubs_at = self.emit.at;
         }
         let exits = core::mem::take(&mut self.exits);
         let count = exits.len();

@@ -108,6 +108,38 @@ impl Emit {
         self.bytes(&[0x48 | reg >> 3, 0x0f, 0xba, 0xf8 | reg & 7, crate::layout::ALIAS_BIT as u8]);
     }
 
+    /// Opcode with the operand `[base + disp32]`, 64 bits wide.
+    fn based(&mut self, opcode: u8, reg: Reg, base: Reg, displacement: u32) {
+        self.bytes(&[0x48 | (reg >> 3) << 2 | base >> 3, opcode]);
+        self.modrm(reg, base, displacement);
+    }
+    fn modrm(&mut self, reg: Reg, base: Reg, displacement: u32) {
+        let short = displacement < 128;
+        let mode = if short { 0x40 } else { 0x80 };
+        self.u8(mode | (reg & 7) << 3 | base & 7);
+        if base & 7 == RSP {
+            self.u8(0x24);
+        }
+        if short { self.u8(displacement as u8) } else { self.u32(displacement) }
+    }
+    /// `mov [base + displacement], reg`
+    pub fn store(&mut self, base: Reg, displacement: u32, reg: Reg) {
+        self.based(0x89, reg, base, displacement);
+    }
+    /// `mov reg, [base + displacement]`
+    pub fn load_from(&mut self, reg: Reg, base: Reg, displacement: u32) {
+        self.based(0x8b, reg, base, displacement);
+    }
+    /// `lea reg, [base + displacement]`
+    pub fn lea(&mut self, reg: Reg, base: Reg, displacement: u32) {
+        self.based(0x8d, reg, base, displacement);
+    }
+    /// `mov qword ptr [base + displacement], value`, which is extended by its sign.
+    pub fn store_imm(&mut self, base: Reg, displacement: u32, value: u32) {
+        self.based(0xc7, 0, base, displacement);
+        self.u32(value);
+    }
+
     /// A 4-byte displacement that will be patched while other threads may run it must not cross a line.
     /// Call right before an instruction whose rel32 starts `ahead` bytes in.
     pub fn align_patch(&mut self, ahead: u64) {

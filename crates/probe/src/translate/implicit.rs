@@ -169,6 +169,7 @@ fn shift(thread: &mut Thread, site: u32) {
     if thread.shifted.active() && ring::control().many_tasks.load(Ordering::Relaxed) != 0 {
         ring::take_order_lock(thread.tid as u32);
         thread.holds_order = 1;
+        crate::flow::buffer::flush(thread);
     }
     for (reg, delta) in thread.shifted.changed {
         let value = thread.regs.get(reg).wrapping_add(delta);

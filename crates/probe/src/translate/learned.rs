@@ -215,7 +215,7 @@ pub fn touch(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u
 }
 
 /// Emits an instruction through the encoder.
-fn encode(b: &mut Builder<'_>, instruction: &Decoded) {
+pub fn encode(b: &mut Builder<'_>, instruction: &Decoded) {
     let mut encoder = Encoder::new(64);
     match encoder.encode(instruction, b.emit.at) {
         Ok(_) => {
@@ -388,7 +388,7 @@ fn restore_flags(b: &mut Builder<'_>, slot: Slot) {
     b.emit.load(RAX, scratch);
 }
 
-fn on_engine_stack(b: &mut Builder<'_>, gate: u64) {
+pub fn on_engine_stack(b: &mut Builder<'_>, gate: u64) {
     b.emit.save(offset_of!(Thread, app_rsp), RSP);
     b.emit.load(RSP, offset_of!(Thread, engine_rsp));
     b.emit.call_through(gate);
@@ -482,6 +482,10 @@ pub fn explicit(
         let here = b.emit.at;
         b.emit.patch(many, here);
         on_engine_stack(b, gate!(take_order));
+        if crate::flow::on() {
+            // What led to this store comes before what others do who see it.
+            on_engine_stack(b, gate!(flow));
+        }
         let jump = b.emit.jmp();
         b.emit.patch(jump, ordered);
     });

@@ -3,6 +3,7 @@
 use core::mem::offset_of;
 
 use isa::scan::Class;
+use wire::control::Control;
 use wire::record::{fence, flush, kind};
 
 use super::arena::gate;
@@ -11,6 +12,7 @@ use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RCX, RSP};
 use super::learned::{self, NO_REG};
 use super::live;
+use crate::layout;
 use crate::site;
 use crate::thread::Thread;
 
@@ -73,9 +75,33 @@ pub fn emit_fence(b: &mut Builder<'_>, i: Instruction<'_>) {
     record(b, site, live::flags_before(i.next()));
 }
 
+/// In flow mode, if there are several tasks: what this thread did comes before what others do who see the instruction's effect.
+fn flush_flow(b: &mut Builder<'_>, pc: u64) {
+    b.emit.save(slot_t0(), RCX);
+    b.mark(Flavour::Busy, pc, 0);
+    b.emit.bytes(&[0x8b, 0x0c, 0x25]); // mov ecx, [absolute]
+    b.emit.u32((layout::CONTROL + offset_of!(Control, many_tasks) as u64) as u32);
+    let one = b.emit.short(0xe3); // jrcxz
+    let many = b.emit.jmp();
+    b.emit.here(one);
+    let back = b.emit.at;
+    b.emit.load(RCX, slot_t0());
+    b.tail(move |b| {
+        let here = b.emit.at;
+        b.emit.patch(many, here);
+        learned::on_engine_stack(b, gate!(flow));
+        let jump = b.emit.jmp();
+        b.emit.patch(jump, back);
+    });
+}
+
 /// A locked instruction that was never seen to touch PM: a fence, if the thread has something pending (contract rule 5).
 /// The test leaves the flags alone: they are usually what the instruction is for.
 pub fn emit_locked(b: &mut Builder<'_>, i: Instruction<'_>) {
+    if crate::flow::on() {
+        flush_flow(b, i.pc);
+        b.mark(Flavour::Clean, i.pc, 0);
+    }
     b.copy(i);
     b.mark(Flavour::Busy, i.pc, 0);
     b.emit.save(slot_t0(), RCX);

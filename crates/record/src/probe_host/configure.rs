@@ -69,6 +69,7 @@ fn bits(options: &RecordOptions) -> u32 {
         (options.real_tsc, option::REAL_TSC),
         (options.operations_stdin, option::OPERATIONS_STDIN),
         (options.pm.is_empty(), option::PM_DEFAULT),
+        (options.flow.is_some(), option::FLOW),
     ] {
         if on {
             bits |= bit;

@@ -12,6 +12,7 @@ use super::collect::{Collector, End};
 use super::configure::configure;
 use super::embedded::ProbeImage;
 use super::error::{HostError, LaunchError};
+use super::flow::Flow;
 use super::keeper;
 use super::launch::{Isolation, Launch, Running};
 use super::pool_files::PoolFiles;
@@ -88,7 +89,8 @@ impl<'a> ProbeRecorder<'a> {
         };
         let (running, socket) = launch.start()?;
         let pools = PoolFiles::new(socket);
-        let translator = Translator::new(writer, &shared, pools, options.watch.clone());
+        let mut translator = Translator::new(writer, &shared, pools, options.watch.clone());
+        translator.flow = options.flow.as_ref().map(Flow::new);
         collect(&shared, &running, translator, self.stop)
     }
 }
@@ -173,6 +175,9 @@ fn finish(
         let text = "no PID namespace is allowed here: process numbers differ from run to run, and recordings of \
                     programs that store them will too";
         translator.note(Severity::Note, text.to_owned());
+    }
+    if let Some(flow) = &mut translator.flow {
+        flow.finish();
     }
     let Translator { writer, pools, activity, notes, .. } = translator;
     let infos = pools.infos().cloned().collect();

@@ -8,6 +8,7 @@ mod define;
 mod embedded;
 pub mod engine;
 mod error;
+mod flow;
 mod host;
 mod keeper;
 mod lasting;

@@ -6,6 +6,7 @@ use iced_x86::{Decoder, DecoderOptions};
 use trace::event::{CodeAddr, ContextId, ProcessId, ThreadId};
 
 use super::code_map::CodeMap;
+use super::flow::Block;
 use super::mappings::Mappings;
 
 /// Number of a kind of instruction, for counting which were met (`iced_x86::Mnemonic`, and whether it is locked).
@@ -57,6 +58,8 @@ pub(super) struct Process {
     pub code: CodeMap,
     sites: Rc<Vec<Site>>,
     contexts: Rc<Vec<Option<ContextId>>>,
+    /// Of flow mode.
+    blocks: Rc<Vec<Block>>,
 }
 
 /// More instructions or call paths than any program has; a larger number means damage.
@@ -75,6 +78,7 @@ impl Process {
             code: CodeMap::default(),
             sites: Rc::new(sites),
             contexts: Rc::new(vec![Some(ContextId(0))]),
+            blocks: Rc::default(),
         }
     }
 
@@ -96,6 +100,17 @@ impl Process {
     #[inline]
     pub fn context(&self, number: u32) -> Option<ContextId> {
         self.contexts.get(number as usize).copied().flatten()
+    }
+
+    #[inline]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// False if the number cannot be right.
+    #[must_use]
+    pub fn define_block(&mut self, number: u32, block: Block) -> bool {
+        set(Rc::make_mut(&mut self.blocks), number, block)
     }
 
     /// False if the number cannot be right.

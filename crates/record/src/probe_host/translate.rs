@@ -9,6 +9,7 @@ use wire::record::{Header, fence, flush, kind, store};
 
 use super::code_map::ElfCache;
 use super::error::HostError;
+use super::flow::Flow;
 use super::payload::{Payload, Short};
 use super::pool_files::{PoolFiles, WirePool};
 use super::process::{InstructionName, Process};
@@ -57,6 +58,7 @@ pub(super) struct Translator<'a> {
     seen: Vec<bool>,
     pub activity: Activity,
     pub notes: Vec<Note>,
+    pub flow: Option<Flow<'a>>,
 }
 
 impl<'a> Translator<'a> {
@@ -72,6 +74,7 @@ impl<'a> Translator<'a> {
             seen: vec![false; InstructionName::LIMIT],
             activity: Activity::default(),
             notes: Vec::new(),
+            flow: None,
         }
     }
 
@@ -85,8 +88,15 @@ impl<'a> Translator<'a> {
             kind::FENCE => self.fence(header),
             kind::LOAD => self.load(header, payload),
             kind::PAD => Ok(()),
-            kind::MAP..=kind::RESIZE => self.memory(header, payload),
-            kind::THREAD_START..=kind::RETURN => self.control_flow(header, payload),
+            kind::FLOW | kind::BLOCK | kind::FLOW_WRITE => self.flow(header, payload),
+            kind::MAP..=kind::RESIZE => {
+                self.memory(header, payload)?;
+                self.tell_flow(header, payload)
+            }
+            kind::THREAD_START..=kind::RETURN => {
+                self.control_flow(header, payload)?;
+                self.tell_flow(header, payload)
+            }
             kind::SITE..=kind::PLEASE => self.definition(header, payload),
             _ => Err(Refusal::Damaged("a record of an unknown kind")),
         }
@@ -293,7 +303,7 @@ impl<'a> Translator<'a> {
         }
     }
 
-    fn pool(&self, number: u32) -> Result<PoolId, Refusal> {
+    pub(super) fn pool(&self, number: u32) -> Result<PoolId, Refusal> {
         self.pools.id(WirePool(number)).ok_or(Refusal::Damaged("a pool that was never announced"))
     }
 
