@@ -1,0 +1,244 @@
+//! Collects hints as loads and stores of PM are met, and makes conditions of them (Witcher, Table 2).
+//!
+//! A hint is kept once per pair of places and rule, with the instructions that gave it first. Pairs that overlap are
+//! left out: a place cannot be in PM before itself.
+
+use rustc_hash::FxHashMap;
+use trace::event::{CodeAddr, PoolId};
+
+use crate::conditions::{Conditions, Counts, Guardian, Order, Rule, Span};
+use crate::labels::{Label, LabelSets, SetId};
+
+/// Orders to keep, at most: a quarter of a gigabyte.
+const MOST_ORDERS: usize = 1 << 22;
+
+/// Remembered accesses; a power of two.
+const REMEMBERED: usize = 1 << 14;
+
+/// A place, by first appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct PlaceNo(u32);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Met {
+    Nothing,
+    Loaded(PlaceNo),
+    Stored(PlaceNo),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Loaded {
+    place: PlaceNo,
+    code: CodeAddr,
+    /// The set of this label alone; empty until it is made.
+    alone: SetId,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct OrderKey {
+    rule: Rule,
+    first: PlaceNo,
+    second: PlaceNo,
+}
+
+#[derive(Debug, Default)]
+pub struct Hints {
+    places: Vec<Span>,
+    numbers: FxHashMap<Span, PlaceNo>,
+    loads: Vec<Loaded>,
+    labels: FxHashMap<(Span, CodeAddr), Label>,
+    orders: FxHashMap<OrderKey, (CodeAddr, CodeAddr)>,
+    guardians: FxHashMap<PlaceNo, (CodeAddr, CodeAddr)>,
+    /// Words of pools that were stored to, 64 to an entry.
+    stored: FxHashMap<(PoolId, u64), u64>,
+    /// Accesses that gave all that they could, with their sets.
+    recent: Vec<(Met, SetId, SetId)>,
+    pub counts: Counts,
+}
+
+impl Hints {
+    /// A load of `span` by the instruction at `code`; `control` decided that it happens. What the value carries then.
+    pub fn loaded(&mut self, sets: &mut LabelSets, span: Span, code: CodeAddr, control: SetId) -> SetId {
+        self.counts.pm_loads += 1;
+        let label = match self.labels.get(&(span, code)) {
+            Some(&label) => label,
+            None => self.new_label(span, code),
+        };
+        let loaded = self.loads[label.0 as usize];
+        if !control.is_empty() && self.is_new(Met::Loaded(loaded.place), control, SetId::EMPTY) {
+            for &guardian in sets.get(control) {
+                let guardian = self.loads[guardian.0 as usize];
+                let evidence = (code, guardian.code);
+                if self.add(Rule::Po3, loaded.place, guardian.place, evidence) {
+                    self.guardians.entry(guardian.place).or_insert((guardian.code, code));
+                }
+            }
+        }
+        if loaded.alone.is_empty() {
+            self.loads[label.0 as usize].alone = sets.singleton(label);
+        }
+        self.loads[label.0 as usize].alone
+    }
+
+    /// A store to `span`, by what its value, its address and its being there at all carry.
+    pub fn stored(&mut self, sets: &LabelSets, span: Span, code: CodeAddr, data: SetId, control: SetId) {
+        self.counts.pm_stores += 1;
+        self.mark_stored(span);
+        if data.is_empty() && control.is_empty() {
+            return;
+        }
+        let place = self.place(span);
+        if !self.is_new(Met::Stored(place), data, control) {
+            return;
+        }
+        for (rule, set) in [(Rule::Po1, data), (Rule::Po2, control)] {
+            for &label in sets.get(set) {
+                let loaded = self.loads[label.0 as usize];
+                self.add(rule, loaded.place, place, (loaded.code, code));
+            }
+        }
+    }
+
+    /// Something changed these bytes.
+    pub fn mark_stored(&mut self, span: Span) {
+        let (mut word, end) = (span.offset / 8, span.end().div_ceil(8));
+        while word < end {
+            let last = end.min((word | 63) + 1);
+            let mask = (u64::MAX >> (64 - (last - word))) << (word % 64);
+            *self.stored.entry((span.pool, word / 64)).or_default() |= mask;
+            word = last;
+        }
+    }
+
+    /// The sets have got new numbers.
+    pub fn forget_sets(&mut self) {
+        self.recent.clear();
+        for loaded in &mut self.loads {
+            loaded.alone = SetId::EMPTY;
+        }
+    }
+
+    /// Conditions that some state could break.
+    pub fn conditions(&self, sets: &LabelSets) -> Conditions {
+        let mut counts = Counts { sets_cut: sets.cut(), ..self.counts };
+        let span = |place: PlaceNo| self.places[place.0 as usize];
+        let mut orders = Vec::new();
+        for (key, &evidence) in &self.orders {
+            let (first, second) = (span(key.first), span(key.second));
+            if self.is_stored(first) && self.is_stored(second) {
+                orders.push(Order { rule: key.rule, first, second, evidence });
+            } else {
+                counts.unbreakable += 1;
+            }
+        }
+        let guardians = self.guardians.iter().map(|(&place, &evidence)| Guardian { span: span(place), evidence });
+        let guardians = guardians.filter(|guardian| self.is_stored(guardian.span)).collect();
+        Conditions::new(orders, guardians, counts)
+    }
+
+    fn is_stored(&self, span: Span) -> bool {
+        (span.offset / 8..span.end().div_ceil(8))
+            .any(|word| self.stored.get(&(span.pool, word / 64)).is_some_and(|words| words >> (word % 64) & 1 == 1))
+    }
+
+    fn place(&mut self, span: Span) -> PlaceNo {
+        let places = &mut self.places;
+        *self.numbers.entry(span).or_insert_with(|| {
+            places.push(span);
+            PlaceNo(places.len() as u32 - 1)
+        })
+    }
+
+    #[cold]
+    fn new_label(&mut self, span: Span, code: CodeAddr) -> Label {
+        let place = self.place(span);
+        let label = Label(self.loads.len() as u32);
+        self.loads.push(Loaded { place, code, alone: SetId::EMPTY });
+        self.labels.insert((span, code), label);
+        label
+    }
+
+    /// False if this was met lately.
+    fn is_new(&mut self, met: Met, data: SetId, control: SetId) -> bool {
+        if self.recent.is_empty() {
+            self.recent = vec![(Met::Nothing, SetId::EMPTY, SetId::EMPTY); REMEMBERED];
+        }
+        let (Met::Loaded(PlaceNo(place)) | Met::Stored(PlaceNo(place))) = met else { return true };
+        let mix = u64::from(place) ^ u64::from(data.number()) << 21 ^ u64::from(control.number()) << 42;
+        let at = (mix.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as usize % REMEMBERED;
+        std::mem::replace(&mut self.recent[at], (met, data, control)) != (met, data, control)
+    }
+
+    /// False if the two places overlap.
+    fn add(&mut self, rule: Rule, first: PlaceNo, second: PlaceNo, evidence: (CodeAddr, CodeAddr)) -> bool {
+        if first == second || self.places[first.0 as usize].overlaps(self.places[second.0 as usize]) {
+            return false;
+        }
+        let key = OrderKey { rule, first, second };
+        if self.orders.len() < MOST_ORDERS {
+            self.orders.entry(key).or_insert(evidence);
+        } else if !self.orders.contains_key(&key) {
+            self.counts.dropped += 1;
+        }
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use trace::event::ModuleId;
+
+    fn span(offset: u64) -> Span {
+        Span { pool: PoolId(0), offset, len: 8 }
+    }
+
+    fn at(addr: u64) -> CodeAddr {
+        CodeAddr { module: ModuleId(0), addr }
+    }
+
+    #[test]
+    fn the_four_rules() {
+        let mut sets = LabelSets::default();
+        let mut hints = Hints::default();
+        let x = hints.loaded(&mut sets, span(0), at(1), SetId::EMPTY);
+        hints.stored(&sets, span(64), at(2), x, SetId::EMPTY);
+        hints.stored(&sets, span(128), at(3), SetId::EMPTY, x);
+        hints.loaded(&mut sets, span(192), at(4), x);
+        for offset in [0, 192] {
+            hints.mark_stored(span(offset));
+        }
+        let conditions = hints.conditions(&sets);
+        let found: Vec<_> = conditions
+            .orders()
+            .map(|order| {
+                (order.rule, order.first.offset, order.second.offset, order.evidence.0.addr, order.evidence.1.addr)
+            })
+            .collect();
+        assert_eq!(found, [(Rule::Po1, 0, 64, 1, 2), (Rule::Po2, 0, 128, 1, 3), (Rule::Po3, 192, 0, 4, 1)]);
+        assert_eq!(conditions.guardians().map(|guardian| guardian.span).collect::<Vec<_>>(), [span(0)]);
+    }
+
+    #[test]
+    fn places_that_overlap_or_are_never_stored_to_give_nothing() {
+        let mut sets = LabelSets::default();
+        let mut hints = Hints::default();
+        let x = hints.loaded(&mut sets, span(0), at(1), SetId::EMPTY);
+        hints.stored(&sets, span(4), at(2), x, x);
+        let y = hints.loaded(&mut sets, span(512), at(3), SetId::EMPTY);
+        hints.stored(&sets, span(64), at(4), y, SetId::EMPTY);
+        let conditions = hints.conditions(&sets);
+        assert!(conditions.is_empty());
+        assert_eq!(conditions.counts().unbreakable, 1);
+    }
+
+    #[test]
+    fn stored_words_are_exactly_those_of_the_spans() {
+        let mut hints = Hints::default();
+        hints.mark_stored(Span { pool: PoolId(3), offset: 500, len: 1200 });
+        for word in 0..400u64 {
+            let asked = Span { pool: PoolId(3), offset: word * 8, len: 8 };
+            assert_eq!(hints.is_stored(asked), (500 / 8..1700u64.div_ceil(8)).contains(&word), "{word}");
+        }
+    }
+}
