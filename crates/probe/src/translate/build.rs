@@ -104,7 +104,11 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         chain = b.landing(pc, arena.miss);
     }
     let entry = b.emit.at;
-    if crate::flow::on() { crate::flow::body::emit(&mut b) } else { b.body() }
+    if crate::flow::on() {
+        crate::flow::body::emit(&mut b)
+    } else {
+        b.body()
+    }
     b.finish();
     if b.emit.full {
         // A block fits into BLOCK_ROOM: `for_code` guarantees it.

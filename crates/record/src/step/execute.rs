@@ -24,7 +24,7 @@ pub enum Stepped {
 }
 
 /// The code bytes at `pc`, as many as an instruction can have.
-fn code_at(tid: Tid, pc: u64) -> Vec<u8> {
+pub fn code_at(tid: Tid, pc: u64) -> Vec<u8> {
     let mut bytes = vec![0; 15];
     let have = ptrace::read_some(tid, pc, &mut bytes);
     bytes.truncate(have);
@@ -104,7 +104,7 @@ fn wait_for_step(tid: Tid) -> Result<Stop, StepError> {
 }
 
 /// A step that changed none of these executed nothing: it was stopped before (a fault, a signal).
-fn is_executed(before: &Registers, after: &Registers) -> bool {
+pub fn is_executed(before: &Registers, after: &Registers) -> bool {
     (before.rip, before.rsp, before.rcx) != (after.rip, after.rsp, after.rcx)
 }
 

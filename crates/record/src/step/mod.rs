@@ -29,6 +29,7 @@ mod effect;
 mod error;
 mod execute;
 mod file_calls;
+mod flow;
 mod image;
 mod kernel;
 mod mapping_calls;

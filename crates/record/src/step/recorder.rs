@@ -22,6 +22,9 @@ impl Recorder for StepRecorder {
     fn record(&self, target: &Target, options: &RecordOptions, trace: TraceWriter) -> Result<Recorded, StepError> {
         let mut session = Session::new(trace, options.clone());
         let status = Runner::start(&mut session, target)?.run()?;
+        if let Some(flow) = &session.flow {
+            flow.finish();
+        }
         let Session { trace, pools, .. } = session;
         let mut files = pools.into_files()?;
         let mut finals: Vec<_> = files.iter_mut().map(|(id, file)| (*id, file as &mut dyn PoolContent)).collect();

@@ -19,7 +19,7 @@ use super::shadow::ShadowStack;
 use super::signals::{self, Disposition};
 use super::space::Space;
 use super::start::{self, Keeper};
-use super::{births, image, operations, virtual_calls};
+use super::{births, flow, image, operations, virtual_calls};
 use crate::target::Target;
 
 /// A process of the target.
@@ -78,6 +78,9 @@ impl<'a> Runner<'a> {
         let runner = Runner { session, tasks: vec![task], processes, first_status: None, _keeper: keeper };
         image::prepare(tid, &runner.session.options)?;
         runner.session.emit_without_place(thread, EventKind::ProcessStart { process, parent: None })?;
+        if let Some(flow) = &runner.session.flow {
+            flow.born(&runner.tasks[0], None, false);
+        }
         Ok(runner)
     }
 
@@ -123,7 +126,7 @@ impl<'a> Runner<'a> {
     fn turn(&mut self, at: usize) -> Result<(), StepError> {
         let task = &mut self.tasks[at];
         let tid = task.tid;
-        let stepped = match execute::execute(self.session, task) {
+        let stepped = match flow::execute(self.session, task) {
             // Killed from outside while it was stopped.
             Err(StepError::Ptrace { source, .. }) if source.raw_os_error() == Some(libc::ESRCH) => {
                 task.state = State::Dying;
@@ -321,6 +324,10 @@ impl<'a> Runner<'a> {
         } else {
             self.session.emit_without_place(task.thread, EventKind::ThreadStart)?;
         }
+        if let Some(flow) = &self.session.flow {
+            let parent = &self.tasks[at];
+            flow.born(&task, Some(parent), Rc::ptr_eq(&task.space, &parent.space));
+        }
         self.tasks.push(task);
         Ok(())
     }
@@ -339,6 +346,9 @@ impl<'a> Runner<'a> {
         task.space = Rc::new(RefCell::new(Space::default()));
         task.shadow = ShadowStack::default();
         task.must_fence = false;
+        if let Some(flow) = &mut self.session.flow {
+            flow.exec(task);
+        }
         image::prepare(tid, &self.session.options)
     }
 }

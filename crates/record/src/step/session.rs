@@ -8,6 +8,7 @@ use trace::event::{CodeAddr, ContextId, Event, EventKind, ProcessId, StoreKind, 
 
 use super::code::Modules;
 use super::error::StepError;
+use super::flow::Flow;
 use super::kernel::SystemCall;
 use super::pools::Pools;
 use super::ptrace::{self, Tid};
@@ -54,6 +55,7 @@ pub struct Session {
     pub world: World,
     pub next_thread: u32,
     pub next_process: u32,
+    pub flow: Option<Flow>,
 }
 
 impl Session {
@@ -61,7 +63,8 @@ impl Session {
         let mut modules = Modules::default();
         modules.watch(&mut trace, &options.watch);
         let pools = Pools::new(options.pm.clone());
-        Session { trace, options, pools, modules, world: World::default(), next_thread: 0, next_process: 0 }
+        let flow = options.flow.clone().map(Flow::new);
+        Session { trace, options, pools, modules, world: World::default(), next_thread: 0, next_process: 0, flow }
     }
 
     pub fn new_thread(&mut self) -> ThreadId {
@@ -76,6 +79,9 @@ impl Session {
 
     /// Writes an event of `task` at the instruction `pc`.
     pub fn emit(&mut self, task: &mut Task, pc: u64, kind: EventKind<'_>) -> Result<(), StepError> {
+        if let Some(flow) = &self.flow {
+            flow.note(task.thread, task.process, &kind);
+        }
         let context = self.context(task);
         let pc = task.space.borrow_mut().code.locate(&mut self.modules, &mut self.trace, task.tid, pc);
         self.trace.push(&Event { thread: task.thread, context, pc, kind })?;
@@ -126,6 +132,9 @@ impl Session {
 
     /// The kernel wrote `len` bytes to the task's memory at `address`.
     pub fn emit_kernel_write(&mut self, task: &mut Task, pc: u64, address: u64, len: u64) -> Result<(), StepError> {
+        if let Some(flow) = &self.flow {
+            flow.kernel_wrote(task.thread, address, len);
+        }
         for piece in self.pieces(task, address, len).into_iter().flat_map(space::cut) {
             let bytes = self.content(task, piece)?;
             self.emit(task, pc, EventKind::KernelWrite { place: piece.place, bytes: &bytes })?;
