@@ -184,7 +184,7 @@ static enum answer erase(uint64_t key)
 		persist(&gap->key, 8);
 	}
 	uint64_t mask = size_of(p->table) - 1, hole = (uint64_t)(gap - slot_at(p->table, 0));
-	for (uint64_t i = hole + 1; slot_at(p->table, i)->key; i++) {
+	for (uint64_t i = hole + 1, left = mask; left && slot_at(p->table, i)->key; i++, left--) {
 		struct slot *slot = slot_at(p->table, i);
 		if (((i - kv_hash(slot->key - 1)) & mask) < ((i - hole) & mask))
 			continue;
