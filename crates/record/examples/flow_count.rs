@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p record --example flow_count -- [--off | --check] COMMAND...` (`--off`: the same without flow mode.)
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -18,6 +19,7 @@ use trace::{Meta, TraceWriter};
 #[derive(Default)]
 struct Count {
     instructions: Vec<u32>,
+    pcs: HashSet<u64>,
     blocks_run: u64,
     parts: u64,
     words: u64,
@@ -27,6 +29,7 @@ struct Count {
 
 impl FlowSink for Count {
     fn define(&mut self, _: BlockId, _: ProcessId, pc: u64, _: CodeAddr, bytes: &[u8]) {
+        self.pcs.insert(pc);
         self.instructions.push(Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).iter().count() as u32);
     }
     fn executed(&mut self, _: ThreadId, block: BlockId, words: &[u64]) {
@@ -42,6 +45,18 @@ impl FlowSink for Count {
     fn kernel_wrote(&mut self, _: ThreadId, _: u64, _: u64) {
         self.kernel += 1;
     }
+}
+
+/// Processor seconds of this process, or of those that it waited for.
+fn cpu(who: i32) -> f64 {
+    // SAFETY: plain data; the call fills it.
+    let usage = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(who, &raw mut usage);
+        usage
+    };
+    let seconds = |t: libc::timeval| t.tv_sec as f64 + t.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -64,10 +79,13 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count = count.lock().map_err(|_| "the sink failed")?;
     let per = |n: u64| n as f64 / count.executed.max(1) as f64;
     eprintln!(
-        "{:?} in {seconds:.2} s: {} instructions, {} blocks defined, {} run, {} parts, {:.2} bytes per instruction, {:.0} MB/s, {:.1} million instructions/s, {} kernel writes",
+        "{:?} in {seconds:.2} s (processor: target {:.2}, host {:.2}): {} instructions, {} blocks defined at {} addresses, {} run, {} parts, {:.2} bytes per instruction, {:.0} MB/s, {:.1} million instructions/s, {} kernel writes",
         recorded.status,
+        cpu(libc::RUSAGE_CHILDREN),
+        cpu(libc::RUSAGE_SELF),
         count.executed,
         count.instructions.len(),
+        count.pcs.len(),
         count.blocks_run,
         count.parts,
         8.0 * per(count.words),

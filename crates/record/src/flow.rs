@@ -54,6 +54,10 @@ pub trait FlowSink: Send {
     fn mapped(&mut self, process: ProcessId, address: u64, len: u64, place: Place) {}
     fn unmapped(&mut self, process: ProcessId, address: u64, len: u64) {}
 
+    /// `len` bytes at `address` show the file at `path` from `offset` on; there is code in them. Code that was not executed can be read
+    /// there. The `probe` backend only.
+    fn code_mapped(&mut self, process: ProcessId, address: u64, len: u64, path: &str, offset: u64) {}
+
     /// A thread of this process begins, made by `parent`.
     fn thread_started(&mut self, thread: ThreadId, process: ProcessId, parent: Option<ThreadId>) {}
 

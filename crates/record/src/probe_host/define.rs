@@ -98,7 +98,10 @@ impl Translator<'_> {
         let process = &mut self.processes[at];
         let mapping = (header.address, len, file_offset);
         let watched = process.code.map(&mut self.writer, &mut self.elf, mapping, &path);
-        let pid = process.pid;
+        let (pid, id) = (process.pid, process.id);
+        if let Some(flow) = &mut self.flow {
+            flow.sink.code_mapped(id, header.address, len, &path, file_offset);
+        }
         let file = path.rsplit('/').next().unwrap_or_default();
         self.activity.libpmem |= is_libpmem(file);
         for site in watched {

@@ -23,7 +23,7 @@ pub(super) struct Block {
 
 /// Who takes the flow.
 pub(super) struct Flow<'a> {
-    sink: MutexGuard<'a, dyn FlowSink + 'static>,
+    pub(super) sink: MutexGuard<'a, dyn FlowSink + 'static>,
     blocks: u32,
 }
 
