@@ -8,9 +8,10 @@ use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::{Arc, Mutex};
 
-use iced_x86::{Decoder, DecoderOptions};
+use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
 use isa::flow::{Layout, Logged};
 use record::flow::{BlockId, FlowHandle, FlowSink, Part};
 use record::probe_host::ProbeRecorder;
@@ -30,8 +31,7 @@ struct Step {
 }
 
 struct Block {
-    /// Per instruction: its pc.
-    pcs: Vec<u64>,
+    instructions: Vec<Instruction>,
     layout: Layout,
 }
 
@@ -43,18 +43,23 @@ struct Collect {
     mapped: Vec<(ProcessId, u64, u64, Option<Place>)>,
     births: Vec<String>,
     operations: Vec<(bool, u64)>,
-    kernel_writes: usize,
+    interruptions: BTreeMap<ThreadId, Interruptions>,
     finished: bool,
 }
 
 impl Collect {
     fn run(&mut self, thread: ThreadId, block: BlockId, part: Part, words: &[u64]) {
-        let Block { pcs, layout } = &self.blocks[block.0 as usize];
+        let Block { instructions, layout } = &self.blocks[block.0 as usize];
         assert_eq!(words.len(), layout.words_of(part.to), "words of block {block:?} up to {part:?}");
         let steps = self.threads.entry(thread).or_default();
+        let interruptions = self.interruptions.entry(thread).or_default();
         for number in part.from..part.to {
+            interruptions.step(&instructions[number]);
             let value = |v: &isa::flow::Value| (v.what, v.resolve(words).expect("logged before it ran"));
-            steps.push(Step { pc: pcs[number], values: layout.values(number).iter().map(value).collect() });
+            steps.push(Step {
+                pc: instructions[number].ip(),
+                values: layout.values(number).iter().map(value).collect(),
+            });
         }
     }
 }
@@ -64,18 +69,15 @@ impl FlowSink for Collect {
         assert_eq!(block.0 as usize, self.blocks.len(), "blocks are numbered in order");
         let instructions: Vec<_> = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).into_iter().collect();
         assert!(!instructions.is_empty() && instructions.iter().all(|i| !i.is_invalid()));
-        let pcs = instructions.iter().map(|i| i.ip()).collect();
-        self.blocks.push(Block { pcs, layout: Layout::new(&instructions) });
+        let layout = Layout::new(&instructions);
+        self.blocks.push(Block { instructions, layout });
     }
     fn executed(&mut self, thread: ThreadId, block: BlockId, words: &[u64]) {
-        let to = self.blocks[block.0 as usize].pcs.len();
+        let to = self.blocks[block.0 as usize].instructions.len();
         self.run(thread, block, Part { from: 0, to }, words);
     }
     fn part(&mut self, thread: ThreadId, block: BlockId, part: Part, words: &[u64]) {
         self.run(thread, block, part, words);
-    }
-    fn kernel_wrote(&mut self, _: ThreadId, _: u64, len: u64) {
-        self.kernel_writes += usize::from(len > 0);
     }
     fn mapped(&mut self, process: ProcessId, address: u64, len: u64, place: Place) {
         self.mapped.push((process, address, len, Some(place)));
@@ -100,6 +102,48 @@ impl FlowSink for Collect {
     }
     fn finished(&mut self) {
         self.finished = true;
+    }
+}
+
+/// Follows the control flow of a thread: where it does not go on as the instructions say, a signal came; where a handler
+/// returns, the interrupted code must go on exactly where it was left.
+#[derive(Default)]
+struct Interruptions {
+    /// Where the thread may go on; empty: anywhere.
+    expected: Vec<u64>,
+    handler: Option<u64>,
+    /// What was expected where handlers came in between, outermost first.
+    interrupted: Vec<Vec<u64>>,
+    /// The instruction before was `mov eax, 15`: a `syscall` now is `rt_sigreturn`.
+    number_of_return: bool,
+    count: usize,
+    errors: Vec<String>,
+}
+
+impl Interruptions {
+    fn step(&mut self, i: &Instruction) {
+        let (pc, next) = (i.ip(), i.next_ip());
+        let unexpected = !self.expected.is_empty() && !self.expected.contains(&pc);
+        if unexpected || self.handler == Some(pc) {
+            self.count += 1;
+            if *self.handler.get_or_insert(pc) != pc {
+                self.errors.push(format!("went on at {pc:#x} instead of {:x?}", self.expected));
+            }
+            self.interrupted.push(std::mem::take(&mut self.expected));
+        }
+        let returns = i.mnemonic() == Mnemonic::Syscall && self.number_of_return;
+        self.number_of_return =
+            i.mnemonic() == Mnemonic::Mov && i.op1_kind() != OpKind::Memory && i.immediate32() == 15;
+        self.expected = match i.flow_control() {
+            _ if returns => self.interrupted.pop().unwrap_or_default(),
+            FlowControl::Next => vec![next],
+            FlowControl::UnconditionalBranch => vec![i.near_branch_target()],
+            FlowControl::ConditionalBranch => vec![next, i.near_branch_target()],
+            // `syscall`: it may be begun again.
+            FlowControl::Call if i.mnemonic() == Mnemonic::Syscall => vec![next, pc],
+            FlowControl::Call => vec![i.near_branch_target()],
+            _ => Vec::new(),
+        };
     }
 }
 
@@ -181,26 +225,82 @@ fn wanted(program: &Program) -> bool {
     }
 }
 
+/// Builds a program and tries something with it, in a folder where it can do no harm.
+fn with(program: &Program, attempt: impl FnOnce(&Program, &Run<'_>) -> Result<(), String>) -> Result<(), String> {
+    let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flow");
+    let built: PathBuf = space.join("built");
+    let executable = program.build(&built).map_err(|error| error.to_string())?;
+    let run = Run { executable: &executable, built: &built, folder: &space.join("run").join(&program.name) };
+    // The reference starts programs where this process is.
+    std::env::set_current_dir(&space).map_err(|error| error.to_string())?;
+    attempt(program, &run).map_err(|why| format!("{}: {why}", program.name))
+}
+
 #[test]
 fn the_engine_and_the_reference_see_the_same_flow() {
     if !record::probe_host::is_embedded() {
         return;
     }
-    let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flow");
-    let built: PathBuf = space.join("built");
     let cpu = Cpu::here();
     let mut complaints = Vec::new();
     for program in conformance_programs().unwrap().iter().filter(|program| wanted(program)) {
-        if program.missing_feature(&cpu).is_some() || program.refusal().is_some() || !program.record_args().is_empty() {
-            continue;
-        }
-        let executable = program.build(&built).unwrap();
-        let run = Run { executable: &executable, built: &built, folder: &space.join("run").join(&program.name) };
-        if let Err(why) = try_one(program, &run) {
-            complaints.push(format!("{}: {why}", program.name));
+        if program.missing_feature(&cpu).is_none() && program.refusal().is_none() && program.record_args().is_empty() {
+            complaints.extend(with(program, try_one).err());
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Branches of all kinds, memory, flags that live across blocks; and a handler that comes at any moment.
+const INTERRUPTED: &str = r#"
+#include <signal.h>
+#include <string.h>
+#include <sys/time.h>
+static volatile sig_atomic_t ticks;
+static void tick(int sig) { ticks += sig == SIGALRM; }
+static unsigned add(unsigned a, unsigned b) { return a + b; }
+static unsigned mix(unsigned a, unsigned b) { return a * 31 ^ b; }
+static unsigned (*volatile how[2])(unsigned, unsigned) = { add, mix };
+int main(void) {
+    struct sigaction sa = { .sa_handler = tick, .sa_flags = SA_RESTART };
+    sigaction(SIGALRM, &sa, 0);
+    struct itimerval often = { { 0, 50 }, { 0, 50 } };
+    setitimer(ITIMER_REAL, &often, 0);
+    static unsigned table[256];
+    while (ticks < 200) {
+        unsigned first = 0;
+        for (int round = 0; round < 2; round++) {
+            unsigned sum = 0;
+            unsigned char copy[64];
+            for (unsigned i = 0; i < 256; i++) {
+                table[i] = how[i & 1](i, sum);
+                memset(copy, (int)i, sizeof copy);
+                sum += table[(i * 7) & 255] + copy[i & 63] + (table[i] > sum ? 1 : 2);
+            }
+            if (round == 0) first = sum; else if (sum == first + 1) return 2;
+            memset(table, 0, sizeof table);
+        }
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_block_that_a_signal_cuts_goes_on_where_it_was_left() {
+    if !record::probe_host::is_embedded() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, executable) = (folder.path().join("p.c"), folder.path().join("p"));
+    fs::write(&source, INTERRUPTED).unwrap();
+    let built = Command::new("cc").args(["-O1", "-w", "-static", "-o"]).args([&executable, &source]).status().unwrap();
+    assert!(built.success());
+    let run = Run { executable: &executable, built: folder.path(), folder: &folder.path().join("run") };
+    let stop = StopRequest::new();
+    let (flow, _) = run.record(&ProbeRecorder::new(&stop), true).unwrap();
+    let thread = &flow.interruptions[&ThreadId(0)];
+    assert!(thread.count >= 200, "only {} signals came", thread.count);
+    assert!(thread.errors.is_empty(), "{}", thread.errors.join("\n"));
 }
 
 fn try_one(program: &Program, run: &Run<'_>) -> Result<(), String> {
