@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, bench_lint, build, conformance, pmdk, real_programs};
+use crate::{bench, bench_lint, book, build, conformance, pmdk, real_programs};
 
 /// Chores of the Fencepost project.
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ enum Chore {
     PmdkVerify(pmdk::PmdkVerify),
     /// Run real programs natively and under the recorder: same output, same exit code, same files.
     RealPrograms(real_programs::RealPrograms),
+    /// Render the documentation as a small static book.
+    Book(book::Book),
     /// Measure.
     #[command(subcommand)]
     Bench(Bench),
@@ -49,6 +51,7 @@ impl Cli {
             Chore::Conformance { args } => conformance::run(&args),
             Chore::PmdkVerify(chore) => chore.run(),
             Chore::RealPrograms(chore) => chore.run(),
+            Chore::Book(chore) => chore.run(),
             Chore::Bench(Bench::Record(chore)) => chore.run(),
             Chore::Bench(Bench::Lint(chore)) => chore.run(),
             Chore::Bench(Bench::Crash(chore)) => chore.run(),

@@ -1,0 +1,100 @@
+//! `docs/tutorial.md`, command by command: each ends as the page says, and prints what the page shows.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A block of commands and the lines that the page shows below it.
+#[derive(Debug, Default)]
+struct Step {
+    commands: Vec<String>,
+    shown: Vec<String>,
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut block = "";
+    for line in page.lines() {
+        match (line.strip_prefix("```"), block) {
+            (Some(language), "") => {
+                block = if language.is_empty() { "other" } else { language };
+                if block == "sh" {
+                    steps.push(Step::default());
+                }
+            }
+            (Some(_), _) => block = "",
+            (None, "sh") => steps.last_mut().expect("opened").commands.push(line.to_owned()),
+            (None, "text") => steps.last_mut().expect("after commands").shown.push(line.trim().to_owned()),
+            _ => {}
+        }
+    }
+    steps
+}
+
+/// One script, as somebody types it: `export` holds for what follows, and the exit code is the one that is written behind.
+fn script(commands: &[String]) -> String {
+    let checked = commands.iter().map(|line| {
+        let (command, code) = line.split_once("    # exit code ").unwrap_or((line, "0"));
+        format!(
+            "{command}\ncode=$?; [ $code = {code} ] || {{ echo \"ended with $code, not {code}: {}\"; exit 99; }}\n",
+            quoted(command)
+        )
+    });
+    checked.collect()
+}
+
+fn quoted(command: &str) -> String {
+    command.replace(['"', '$', '`', '\\'], "?")
+}
+
+/// How many stores a library function makes depends on the processor, and which worker was first on chance.
+fn counts(line: &str) -> bool {
+    line.contains(" decided") || line.ends_with(" events")
+}
+
+/// Every number is one `0`.
+fn masked(text: &str) -> String {
+    let mut masked = String::new();
+    for c in text.chars() {
+        match (c.is_ascii_digit(), masked.ends_with('0')) {
+            (true, true) => {}
+            (true, false) => masked.push('0'),
+            (false, _) => masked.push(c),
+        }
+    }
+    masked
+}
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn every_command_of_the_tutorial() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    for example in ["log.c", "stack.c"] {
+        fs::copy(repository().join("docs/examples").join(example), folder.path().join(example)).expect("there");
+    }
+    let mut path = OsString::from(Path::new(env!("CARGO_BIN_EXE_fencepost")).parent().expect("a folder"));
+    path.push(":");
+    path.push(env::var_os("PATH").unwrap_or_default());
+    let page = fs::read_to_string(repository().join("docs/tutorial.md")).expect("there");
+    let steps = steps(&page);
+    assert!(steps.len() >= 7, "{steps:#?}");
+    let mut exports = String::new();
+    for step in steps {
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(format!("exec 2>&1\n{exports}{}", script(&step.commands)));
+        shell.current_dir(folder.path()).env("PATH", &path).env_remove("PMEM_IS_PMEM_FORCE");
+        let output = shell.output().expect("bash starts");
+        let said = String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{:#?}\n{said}", step.commands);
+        for line in &step.shown {
+            let there = said.contains(line.as_str()) || (counts(line) && masked(&said).contains(&masked(line)));
+            assert!(there, "`{line}` is not in what this printed: {:#?}\n{said}", step.commands);
+        }
+        exports.extend(step.commands.iter().filter(|line| line.starts_with("export ")).map(|line| format!("{line}\n")));
+    }
+}

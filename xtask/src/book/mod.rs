@@ -1,0 +1,14 @@
+//! `cargo xtask book`: the documentation as a small static book, in `target/book`. It works from `file://`.
+//!
+//! `docs/SUMMARY.md` is the side bar. Pages keep their paths in the repository, so that the links between them stay as they are;
+//! what pages link to comes along. The tests of `check` are those of the documentation, too.
+
+mod chore;
+mod links;
+mod page;
+mod site;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub use chore::Book;
