@@ -16,6 +16,7 @@ use crate::rounds::{Round, Selection, Shard};
 use crate::seen::{Seen, SeenLimits};
 use crate::stages::stages;
 use crate::strategy::StrategySpec;
+use crate::strategy::inferred::KnownConditions;
 use crate::survey::{Pick, Survey};
 use crate::walk::{Rules, Walk, WalkError};
 use crate::worker::{Shared, Totals, Worker};
@@ -31,6 +32,9 @@ pub struct SearchOptions {
     pub keep_failing: usize,
     /// What is run on the images and how it is judged, as the user could say it again. Only compared.
     pub recovery: String,
+    /// What the strategy `inferred` breaks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conditions: Option<KnownConditions>,
 }
 
 impl Default for SearchOptions {
@@ -41,6 +45,7 @@ impl Default for SearchOptions {
             strategies: vec![StrategySpec::ProgramOrder, StrategySpec::GuaranteedOnly],
             keep_failing: 4,
             recovery: String::new(),
+            conditions: None,
         }
     }
 }
@@ -141,7 +146,8 @@ impl<'a> Search<'a> {
         let known: FxHashSet<(u64, StrategySpec)> = outcomes.iter().flat_map(PointOutcome::covers).collect();
         let mut workers = Vec::new();
         for recovery in recoveries {
-            workers.push(Worker::new(Walk::new(self.reader, self.options.rules)?, recovery));
+            let walk = Walk::new(self.reader, self.options.rules)?.with_conditions(self.options.conditions.clone());
+            workers.push(Worker::new(walk, recovery));
         }
         let totals = Totals::default();
         for (number, stage) in stages.iter().enumerate() {

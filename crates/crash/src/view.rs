@@ -4,6 +4,7 @@ use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::rc::Rc;
 
+use infer::Conditions;
 use num_bigint::BigUint;
 use persistency::line::LineId;
 use persistency::point::{Content, CrashPoint, LineView, PointError};
@@ -43,6 +44,7 @@ pub struct PointView<'w> {
     everything: RefCell<Option<u128>>,
     distinct: RefCell<FxHashMap<usize, Rc<DistinctContents>>>,
     places: OnceCell<FxHashMap<LineId, usize>>,
+    conditions: Option<&'w Conditions>,
 }
 
 impl<'w> PointView<'w> {
@@ -50,9 +52,10 @@ impl<'w> PointView<'w> {
         crash: CrashPoint<'w>,
         guaranteed: &'w GuaranteedImage,
         newest: &'w RefCell<NewestContents>,
+        conditions: Option<&'w Conditions>,
     ) -> Self {
         let (parts, everything, distinct, places) = Default::default();
-        PointView { crash, guaranteed, newest, parts, everything, distinct, places }
+        PointView { crash, guaranteed, newest, parts, everything, distinct, places, conditions }
     }
 
     pub fn crash_point(&self) -> &CrashPoint<'w> {
@@ -61,6 +64,11 @@ impl<'w> PointView<'w> {
 
     pub fn guaranteed(&self) -> &'w GuaranteedImage {
         self.guaranteed
+    }
+
+    /// What is likely to hold in every state, if that was inferred.
+    pub fn conditions(&self) -> Option<&'w Conditions> {
+        self.conditions
     }
 
     /// The dirty lines, ascending.

@@ -12,6 +12,7 @@ use trace::{Events, ReadError, TraceReader};
 
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
+use crate::strategy::inferred::KnownConditions;
 use crate::view::PointView;
 
 /// By which rules stores become guaranteed.
@@ -55,6 +56,7 @@ pub struct Walk<'r> {
     guaranteed: GuaranteedImage,
     newest: RefCell<NewestContents>,
     at: EventId,
+    conditions: Option<KnownConditions>,
 }
 
 impl<'r> Walk<'r> {
@@ -67,7 +69,13 @@ impl<'r> Walk<'r> {
             guaranteed: GuaranteedImage::initial(reader)?,
             newest: RefCell::default(),
             at: EventId(0),
+            conditions: None,
         })
+    }
+
+    /// Its views have these conditions.
+    pub fn with_conditions(self, conditions: Option<KnownConditions>) -> Self {
+        Walk { conditions, ..self }
     }
 
     /// Back to the beginning. Whoever follows the guaranteed image by a cursor need not start anew.
@@ -112,6 +120,7 @@ impl<'r> Walk<'r> {
 
     /// What a power failure here could leave.
     pub fn view(&self) -> PointView<'_> {
-        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest)
+        let conditions = self.conditions.as_ref().and_then(KnownConditions::get);
+        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest, conditions)
     }
 }

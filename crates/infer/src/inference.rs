@@ -3,7 +3,6 @@
 use record::flow::{BlockId, FlowSink, Part};
 use trace::event::{CodeAddr, Place, ProcessId, ThreadId};
 
-use crate::code::CodeSource;
 use crate::compile::compile;
 use crate::conditions::Conditions;
 use crate::labels::LabelSets;
@@ -44,9 +43,9 @@ impl Inference {
         self.shared.hints.conditions(&self.shared.sets)
     }
 
-    /// Where to find code of a process that it did not execute.
-    pub fn set_code_source(&mut self, process: ProcessId, source: Box<dyn CodeSource>) {
-        self.process(process).code.set_source(source);
+    /// How many sets of labels there are, and how many labels they have together.
+    pub fn sets(&self) -> (usize, usize) {
+        self.shared.sets.size()
     }
 
     fn process(&mut self, process: ProcessId) -> &mut Process {
@@ -134,6 +133,10 @@ impl FlowSink for Inference {
         self.process(process).mapped.unmap(address, len);
     }
 
+    fn code_mapped(&mut self, process: ProcessId, address: u64, len: u64, path: &str, offset: u64) {
+        self.process(process).code.map(address, len, path, offset);
+    }
+
     fn thread_started(&mut self, thread: ThreadId, process: ProcessId, _parent: Option<ThreadId>) {
         self.set_thread(thread, process);
     }
@@ -142,7 +145,7 @@ impl FlowSink for Inference {
         self.set_thread(thread, process);
         if let Some(parent) = parent {
             let parent = self.process(parent);
-            let (shadow, mapped, code) = (parent.shadow.clone(), parent.mapped.clone(), parent.code.copy());
+            let (shadow, mapped, code) = (parent.shadow.clone(), parent.mapped.clone(), parent.code.clone());
             *self.process(process) = Process { shadow, mapped, code, ..Process::default() };
         }
     }

@@ -252,7 +252,7 @@ mod tests {
 
     /// The addresses of the conditional and indirect jumps.
     fn branches(code: &mut Code) -> Vec<Instruction> {
-        let bytes = code.copy();
+        let bytes = code.clone();
         let all: Vec<u8> = {
             let mut found = Vec::new();
             let mut at = 0x1000;

@@ -2,6 +2,7 @@
 
 pub mod few_lines;
 pub mod guaranteed_only;
+pub mod inferred;
 pub mod program_order;
 pub mod random;
 pub mod spec;

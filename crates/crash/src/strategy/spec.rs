@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::few_lines::FewLines;
 use super::guaranteed_only::GuaranteedOnly;
+use super::inferred::Inferred;
 use super::program_order::ProgramOrder;
 use super::random::Random;
 use super::torn::Torn;
@@ -51,13 +52,28 @@ pub enum Reach {
 pub enum StrategySpec {
     ProgramOrder,
     GuaranteedOnly,
-    FewLines { lines: u32, cap: u64 },
-    Torn { cap: u64 },
-    Random { seed: u64, states: u64 },
-    Visible { cap: Option<u64> },
+    /// Needs the conditions of the run; see [`SearchOptions`](crate::search::SearchOptions).
+    Inferred {
+        cap: u64,
+    },
+    FewLines {
+        lines: u32,
+        cap: u64,
+    },
+    Torn {
+        cap: u64,
+    },
+    Random {
+        seed: u64,
+        states: u64,
+    },
+    Visible {
+        cap: Option<u64>,
+    },
 }
 
 /// Per point, unless the user says otherwise.
+const INFERRED_CAP: u64 = 4096;
 const FEW_LINES_CAP: u64 = 4096;
 const TORN_CAP: u64 = 64;
 
@@ -67,6 +83,7 @@ impl StrategySpec {
         match self {
             StrategySpec::ProgramOrder => Box::new(ProgramOrder::default()),
             StrategySpec::GuaranteedOnly => Box::new(GuaranteedOnly::default()),
+            StrategySpec::Inferred { cap } => Box::new(Inferred::new(view, cap)),
             StrategySpec::FewLines { lines, cap } => Box::new(FewLines::new(view, lines, cap)),
             StrategySpec::Torn { cap } => Box::new(Torn::new(view, cap)),
             StrategySpec::Random { seed, states } => Box::new(Random::new(seed, index, states)),
@@ -89,6 +106,11 @@ impl StrategySpec {
         Some(CrashState { base, lines: Vec::new() })
     }
 
+    /// It breaks conditions, and names nothing without them.
+    pub fn needs_conditions(self) -> bool {
+        matches!(self, StrategySpec::Inferred { .. })
+    }
+
     /// Which states it tries depends on what recoveries read.
     pub fn learns(self) -> bool {
         matches!(self, StrategySpec::Visible { .. })
@@ -109,6 +131,8 @@ impl fmt::Display for StrategySpec {
         match *self {
             StrategySpec::ProgramOrder => f.write_str("program-order"),
             StrategySpec::GuaranteedOnly => f.write_str("guaranteed-only"),
+            StrategySpec::Inferred { cap: INFERRED_CAP } => f.write_str("inferred"),
+            StrategySpec::Inferred { cap } => write!(f, "inferred:{cap}"),
             StrategySpec::FewLines { lines, cap: FEW_LINES_CAP } => write!(f, "few-lines:{lines}"),
             StrategySpec::FewLines { lines, cap } => write!(f, "few-lines:{lines}:{cap}"),
             StrategySpec::Torn { cap: TORN_CAP } => f.write_str("torn"),
@@ -122,7 +146,7 @@ impl fmt::Display for StrategySpec {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no strategy `{0}`; the strategies are program-order, guaranteed-only, few-lines:LINES[:STATES], \
+    "there is no strategy `{0}`; the strategies are program-order, guaranteed-only, inferred[:STATES], few-lines:LINES[:STATES], \
      torn[:STATES], random:SEED:STATES and visible[:STATES], where STATES is a limit per crash point"
 )]
 pub struct BadStrategy(pub String);
@@ -139,6 +163,8 @@ impl FromStr for StrategySpec {
         Ok(match (name, &numbers[..]) {
             ("program-order", []) => StrategySpec::ProgramOrder,
             ("guaranteed-only", []) => StrategySpec::GuaranteedOnly,
+            ("inferred", []) => StrategySpec::Inferred { cap: INFERRED_CAP },
+            ("inferred", &[cap]) => StrategySpec::Inferred { cap },
             ("few-lines", []) => StrategySpec::FewLines { lines: 2, cap: FEW_LINES_CAP },
             ("few-lines", &[most]) => StrategySpec::FewLines { lines: lines(most)?, cap: FEW_LINES_CAP },
             ("few-lines", &[most, cap]) => StrategySpec::FewLines { lines: lines(most)?, cap },
@@ -170,8 +196,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        let text =
-            "program-order,guaranteed-only,few-lines:2,few-lines:3:10,torn:9,torn,random:7:100,visible,visible:64";
+        let text = "program-order,guaranteed-only,inferred:7,inferred,few-lines:2,few-lines:3:10,torn:9,torn,random:7:100,visible,visible:64";
         let list = StrategySpec::list(text).unwrap();
         assert_eq!(list.iter().map(StrategySpec::to_string).collect::<Vec<_>>().join(","), text);
         assert_eq!(StrategySpec::list("visible:64, program-order,visible:64").unwrap().len(), 2);
@@ -183,7 +208,7 @@ mod tests {
             let error = StrategySpec::list(wrong).unwrap_err();
             assert_eq!(error, BadStrategy(wrong.to_owned()));
         }
-        let error = "inferred".parse::<StrategySpec>().unwrap_err().to_string();
-        assert!(error.contains("no strategy `inferred`") && error.contains("few-lines:LINES"), "{error}");
+        let error = "inferior".parse::<StrategySpec>().unwrap_err().to_string();
+        assert!(error.contains("no strategy `inferior`") && error.contains("few-lines:LINES"), "{error}");
     }
 }

@@ -2,6 +2,7 @@
 
 mod equivalence;
 mod images;
+mod inferred;
 mod joining;
 mod journals;
 mod points;

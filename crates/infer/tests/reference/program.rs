@@ -177,11 +177,8 @@ impl Program {
                     returns.push(next);
                     self.callee
                 }
-                Ends::Returns => match returns.pop() {
-                    Some(next) => next,
-                    // Called again from outside.
-                    None => 0,
-                },
+                // The outermost one is called again from outside.
+                Ends::Returns => returns.pop().unwrap_or_default(),
             };
         }
         steps
