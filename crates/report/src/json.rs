@@ -10,7 +10,7 @@
 
 use finding::finding::{Finding, Location};
 use finding::severity::Severity;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::baseline::Baseline;
 use crate::human::Summary;
@@ -114,7 +114,7 @@ fn counts(findings: &[Finding], summary: &Summary) -> JsonSummary {
 }
 
 /// What a search for failing crash states covered.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashSummary {
     pub crash_points: u64,
     /// Those with different call paths.

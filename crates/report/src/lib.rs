@@ -1,6 +1,7 @@
 //! How findings are shown: one file per format.
 
 pub mod baseline;
+pub mod html;
 pub mod human;
 pub mod json;
 pub mod junit;

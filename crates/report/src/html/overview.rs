@@ -1,0 +1,159 @@
+//! The verdict and the numbers of a run, in words.
+
+use finding::finding::Finding;
+use finding::severity::Severity;
+
+use super::run::Run;
+use crate::json::CrashSummary;
+
+/// A number of the overview.
+#[derive(Debug)]
+pub struct Tile {
+    pub label: &'static str,
+    pub value: String,
+    pub of: String,
+}
+
+/// What is said first.
+#[derive(Debug)]
+pub struct Verdict {
+    /// `bad`, `fair` (only things to improve, or not all explored), `good`.
+    pub mood: &'static str,
+    pub title: String,
+    pub short: String,
+    pub lead: String,
+}
+
+/// `crashes` is how many of the findings a simulated power failure led to.
+pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Verdict {
+    let errors = findings.iter().filter(|finding| finding.severity >= Severity::Error).count();
+    let total = findings.len();
+    let verdict = |mood, title: String, short: String| Verdict { mood, title, short, lead: lead(run, crashes) };
+    let partial = run.crash.as_ref().is_some_and(|crash| !crash.complete) || run.interrupted;
+    if crashes > 0 {
+        let title = match crashes {
+            1 => "A power failure at the wrong moment breaks this program".to_owned(),
+            n => format!("A power failure at the wrong moment breaks this program in {n} ways"),
+        };
+        return verdict("bad", title, counted(total, "finding"));
+    }
+    if errors > 0 {
+        let title = format!("{} in the use of persistent memory", counted(errors, "error"));
+        return verdict("bad", title, counted(total, "finding"));
+    }
+    if run.crash.is_none() {
+        let title =
+            if total == 0 { "No misuse of persistent memory was found" } else { "No errors, but room to improve" };
+        let mood = if total == 0 { "good" } else { "fair" };
+        return verdict(mood, title.to_owned(), if total == 0 { "clean".into() } else { counted(total, "finding") });
+    }
+    let short = if total == 0 {
+        if partial { "nothing so far".into() } else { "clean".into() }
+    } else {
+        counted(total, "finding")
+    };
+    if partial {
+        return verdict("fair", "No crash that was tried breaks it, but not all were tried".to_owned(), short);
+    }
+    verdict("good", "It survives every crash that was tried".to_owned(), short)
+}
+
+fn lead(run: &Run, crashes: usize) -> String {
+    let Some(crash) = &run.crash else {
+        return format!(
+            "{} of the recording were looked at; power failures were not simulated.",
+            counted_long(run.events, "event")
+        );
+    };
+    let decided = number(crash.states_decided);
+    let runs = number(crash.recovery_runs);
+    match crashes {
+        0 => format!(
+            "Power was cut at {} of {}; recovery coped with all {decided} states of persistent memory that were tried there ({runs} runs of recovery).",
+            number(crash.points_decided),
+            counted_long(crash.points_wanted, "crash point"),
+        ),
+        _ => format!(
+            "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. Each finding below is one cause, confirmed twice on the uninstrumented program.",
+            number(crash.states_failing),
+        ),
+    }
+}
+
+/// The numbers beneath.
+pub fn tiles(run: &Run) -> Vec<Tile> {
+    let tile = |label, value: String, of: String| Tile { label, value, of };
+    let mut tiles = Vec::new();
+    if let Some(CrashSummary {
+        points_wanted,
+        points_decided,
+        states_decided,
+        states_failing,
+        recovery_runs,
+        runs_saved,
+        ..
+    }) = &run.crash
+    {
+        tiles.push(tile("crash points decided", number(*points_decided), format!("of {}", number(*points_wanted))));
+        tiles.push(tile("states decided", number(*states_decided), String::new()));
+        tiles.push(tile("failing states", number(*states_failing), String::new()));
+        tiles.push(tile("recoveries run", number(*recovery_runs), format!("{} saved", number(*runs_saved))));
+    }
+    tiles.push(tile("events recorded", number(run.events), String::new()));
+    tiles
+}
+
+pub fn counted(count: usize, what: &str) -> String {
+    counted_long(count as u64, what)
+}
+
+pub fn counted_long(count: u64, what: &str) -> String {
+    format!("{} {what}{}", number(count), if count == 1 { "" } else { "s" })
+}
+
+/// With separators: `1,234,567`.
+pub fn number(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A command as it could be typed.
+pub fn command_line(words: &[String]) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%^".contains(c);
+    let quoted = words.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            word.clone()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
+    });
+    quoted.collect::<Vec<String>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_can_be_typed_again() {
+        let words = ["check", "--recover", "./kv p verify", "--", "it's", ""].map(str::to_owned);
+        assert_eq!(command_line(&words), r"check --recover './kv p verify' -- 'it'\''s' ''");
+    }
+
+    #[test]
+    fn verdicts_do_not_promise_more_than_was_explored() {
+        let with =
+            |complete| Run { crash: Some(CrashSummary { complete, ..CrashSummary::default() }), ..Run::default() };
+        assert_eq!(verdict(&with(true), &[], 0).mood, "good");
+        assert_eq!(verdict(&with(false), &[], 0).mood, "fair");
+        assert_eq!(verdict(&Run { interrupted: true, ..with(true) }, &[], 0).mood, "fair");
+        assert!(verdict(&Run::default(), &[], 0).lead.contains("not simulated"));
+    }
+}

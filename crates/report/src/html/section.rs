@@ -1,0 +1,331 @@
+//! One finding: its words, the guilty stores in their source, call paths, commands.
+
+use std::collections::BTreeMap;
+
+use finding::exhibit::{Exhibit, Operation};
+use finding::finding::{CallPath, Finding, Location, Role};
+use finding::source::Excerpt;
+
+use super::bytes::{self, DiffView};
+use super::escape::{html, prose, script_json};
+use super::overview::{counted_long, number};
+
+/// Call paths that are shown.
+const PATHS: usize = 8;
+/// Characters of a title in the list of findings.
+const SHORT: usize = 120;
+
+#[derive(Debug)]
+pub struct SectionView {
+    pub id: String,
+    pub rule: String,
+    pub has_page: bool,
+    pub severity: &'static str,
+    pub class: &'static str,
+    /// HTML.
+    pub title: String,
+    pub short: String,
+    /// What the text filter looks at.
+    pub words: String,
+    pub times: String,
+    pub story: String,
+    pub blocks: Vec<CodeBlock>,
+    pub bare: Vec<BarePlace>,
+    pub repair: String,
+    pub notes: Vec<String>,
+    pub has_timeline: bool,
+    /// JSON for a `script` element.
+    pub timeline: String,
+    pub diff: Option<DiffView>,
+    pub operations: Vec<OperationView>,
+    pub paths_title: String,
+    pub paths: Vec<PathView>,
+    pub paths_left_out: String,
+    pub commands: Vec<CommandView>,
+}
+
+/// Lines of one file without a gap.
+#[derive(Debug)]
+pub struct CodeBlock {
+    pub file: String,
+    pub lines: Vec<CodeLine>,
+}
+
+#[derive(Debug)]
+pub struct CodeLine {
+    pub number: u32,
+    pub text: String,
+    pub side: &'static str,
+    pub label: String,
+}
+
+/// A location without source.
+#[derive(Debug)]
+pub struct BarePlace {
+    pub side: &'static str,
+    pub label: &'static str,
+    pub text: String,
+}
+
+#[derive(Debug)]
+pub struct OperationView {
+    pub number: u64,
+    pub text: String,
+    pub state: &'static str,
+    pub label: &'static str,
+}
+
+#[derive(Debug)]
+pub struct PathView {
+    pub title: String,
+    pub frames: Vec<FrameView>,
+}
+
+#[derive(Debug)]
+pub struct FrameView {
+    pub function: String,
+    pub place: String,
+    /// Not of the guilty line's module.
+    pub foreign: bool,
+}
+
+#[derive(Debug)]
+pub struct CommandView {
+    pub text: String,
+    pub words: &'static str,
+}
+
+/// A finding and what there is to show of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Section<'a> {
+    pub finding: &'a Finding,
+    pub exhibit: Option<&'a Exhibit>,
+    pub excerpts: &'a [Excerpt],
+    /// Paths in it are shown without it.
+    pub folder: &'a str,
+}
+
+impl Section<'_> {
+    pub fn view(&self, has_page: bool) -> SectionView {
+        let Section { finding, exhibit, .. } = *self;
+        let shown = |note: &&String| exhibit.is_none_or(|exhibit| !is_told(note, exhibit));
+        let (blocks, bare) = self.places();
+        let times = match finding.count {
+            1 => format!("once, at event {}", number(finding.first.0)),
+            count => format!("{} times, first at event {}", number(count), number(finding.first.0)),
+        };
+        let paths = finding.paths.iter().take(PATHS).map(|path| self.path(path)).collect::<Vec<PathView>>();
+        SectionView {
+            id: finding.id.0.clone(),
+            rule: finding.rule.clone(),
+            has_page,
+            severity: finding.severity.name(),
+            class: finding.class.name(),
+            title: prose(&finding.title),
+            short: prose(&short(&finding.title)),
+            words: self.words(),
+            times,
+            story: exhibit.map_or_else(String::new, story),
+            blocks,
+            bare,
+            repair: exhibit.and_then(|exhibit| exhibit.repair.as_deref()).map_or_else(String::new, prose),
+            notes: finding.notes.iter().filter(shown).map(|note| prose(note)).collect(),
+            has_timeline: exhibit.is_some_and(|exhibit| !exhibit.timeline.events.is_empty()),
+            timeline: exhibit.map_or_else(String::new, |exhibit| {
+                script_json(&serde_json::to_string(&exhibit.timeline).expect("plain data is always JSON"))
+            }),
+            diff: exhibit.and_then(|exhibit| bytes::view(&exhibit.difference)),
+            operations: exhibit.map_or_else(Vec::new, |exhibit| exhibit.operations.iter().map(operation).collect()),
+            paths_title: format!("Call stacks ({})", number(finding.paths.len() as u64)),
+            paths,
+            paths_left_out: match finding.paths.len().saturating_sub(PATHS) {
+                0 => String::new(),
+                more => format!("And {more} more."),
+            },
+            commands: commands(finding),
+        }
+    }
+
+    fn words(&self) -> String {
+        let Section { finding, .. } = *self;
+        let mut words = vec![finding.id.0.as_str(), &finding.rule, finding.class.name(), finding.severity.name()];
+        words.push(&finding.title);
+        words.extend(finding.notes.iter().map(String::as_str));
+        let frames = finding.paths.iter().take(PATHS).flat_map(|path| &path.frames);
+        for location in finding.locations.iter().chain(frames) {
+            words.extend(location.file.as_deref());
+            words.extend(location.function.as_deref());
+            words.push(&location.module);
+        }
+        let mut seen = std::collections::HashSet::new();
+        words.retain(|word| seen.insert(*word));
+        words.join(" ").to_lowercase()
+    }
+
+    /// The locations in their source; without, if there is none.
+    fn places(&self) -> (Vec<CodeBlock>, Vec<BarePlace>) {
+        let mut files: Vec<&str> = Vec::new();
+        let mut bare = Vec::new();
+        for location in &self.finding.locations {
+            let found = location.file.as_deref().zip(location.line).filter(|(file, line)| self.has(file, *line));
+            match found {
+                Some((file, _)) if !files.contains(&file) => files.push(file),
+                Some(_) => {}
+                None => bare.push(BarePlace {
+                    side: side(location.role),
+                    label: label(location.role),
+                    text: self.place_of(location, true),
+                }),
+            }
+        }
+        (files.into_iter().flat_map(|file| self.blocks(file)).collect(), bare)
+    }
+
+    fn has(&self, file: &str, line: u32) -> bool {
+        let holds = |excerpt: &Excerpt| (excerpt.first..excerpt.first + excerpt.lines.len() as u32).contains(&line);
+        self.excerpts.iter().any(|excerpt| excerpt.file == file && holds(excerpt))
+    }
+
+    /// Excerpts that touch are one.
+    fn blocks(&self, file: &str) -> Vec<CodeBlock> {
+        let own = |location: &&Location| location.file.as_deref() == Some(file);
+        let marked: Vec<&Location> = self.finding.locations.iter().filter(own).collect();
+        let mut lines: BTreeMap<u32, &str> = BTreeMap::new();
+        for excerpt in self.excerpts.iter().filter(|excerpt| excerpt.file == file) {
+            let numbered: Vec<(u32, &str)> = (excerpt.first..).zip(excerpt.lines.iter().map(String::as_str)).collect();
+            // Excerpts of other findings are none of ours.
+            if numbered.iter().any(|(number, _)| marked.iter().any(|location| location.line == Some(*number))) {
+                lines.extend(numbered);
+            }
+        }
+        let indent = lines.values().filter(|text| !text.trim().is_empty()).map(|text| indent(text)).min().unwrap_or(0);
+        let mut blocks: Vec<CodeBlock> = Vec::new();
+        let mut last = None;
+        for (number, text) in lines {
+            if last.is_none_or(|last: u32| last + 1 != number) {
+                blocks.push(CodeBlock { file: self.shortened(file), lines: Vec::new() });
+            }
+            last = Some(number);
+            let here = marked.iter().find(|location| location.line == Some(number));
+            let text = text.get(indent..).unwrap_or(text.trim_start()).replace('\t', "    ");
+            let function = here.and_then(|location| location.function.as_deref());
+            let label = match (here, function) {
+                (Some(location), Some(function)) => format!("{} · {function}", label(location.role)),
+                (Some(location), None) => label(location.role).to_owned(),
+                (None, _) => String::new(),
+            };
+            let side = here.map_or("", |location| side(location.role));
+            blocks.last_mut().expect("just pushed").lines.push(CodeLine { number, text, side, label });
+        }
+        blocks
+    }
+
+    fn path(&self, path: &CallPath) -> PathView {
+        let own = &self.finding.guilty().module;
+        let frame = |frame: &Location| FrameView {
+            function: frame.function.clone().unwrap_or_else(|| "?".to_owned()),
+            place: self.place_of(frame, false),
+            foreign: frame.module != *own,
+        };
+        let role = path.frames.first().map_or("", |frame| frame.role.name());
+        PathView {
+            title: format!("{role}, {}", counted_long(path.count, "time")),
+            frames: path.frames.iter().map(frame).collect(),
+        }
+    }
+
+    fn place_of(&self, location: &Location, with_function: bool) -> String {
+        let place = match (&location.file, location.line) {
+            (Some(file), Some(line)) => format!("{}:{line}", self.shortened(file)),
+            _ => format!("{}+{:#x}", location.module, location.address),
+        };
+        match location.function.as_deref().filter(|_| with_function) {
+            Some(function) => format!("{function} ({place})"),
+            None => place,
+        }
+    }
+
+    fn shortened(&self, file: &str) -> String {
+        let inside = file.strip_prefix(self.folder).filter(|_| !self.folder.is_empty());
+        inside.and_then(|rest| rest.strip_prefix('/')).unwrap_or(file).to_owned()
+    }
+}
+
+fn indent(text: &str) -> usize {
+    text.len() - text.trim_start_matches([' ', '\t']).len()
+}
+
+/// The notes that the report says in other ways.
+fn is_told(note: &str, exhibit: &Exhibit) -> bool {
+    note.starts_with("what recovery did: ")
+        || note.starts_with("power failed ")
+        || exhibit.repair.as_deref().is_some_and(|repair| repair == note)
+}
+
+fn story(exhibit: &Exhibit) -> String {
+    let lines = match exhibit.dirty_lines {
+        0 => "everything was guaranteed".to_owned(),
+        count => format!("{} not guaranteed", counted_long(count, "cache line")),
+    };
+    format!(
+        "Power failed {} (event {}), with {lines}. Then {}",
+        html(&exhibit.point),
+        number(exhibit.timeline.crash.0),
+        prose(&exhibit.symptom),
+    )
+}
+
+fn short(title: &str) -> String {
+    let head = title.split_once(": ").map_or(title, |(head, _)| head);
+    match head.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}…", &head[..end]),
+        None => head.to_owned(),
+    }
+}
+
+fn side(role: Role) -> &'static str {
+    match role {
+        Role::Missing => "missing",
+        Role::Next => "next",
+        Role::Present => "present",
+        Role::Recovery => "recovery",
+        _ => "other",
+    }
+}
+
+fn label(role: Role) -> &'static str {
+    match role {
+        Role::Missing => "not in PM",
+        Role::Next => "not executed yet",
+        Role::Present => "in PM",
+        Role::Recovery => "recovery was here",
+        Role::Library => "through",
+        role => role.name(),
+    }
+}
+
+fn operation(operation: &Operation) -> OperationView {
+    let (state, label) = match (operation.crashed, operation.end) {
+        (true, _) => ("crashed", "⚡ power failed here"),
+        (false, Some(_)) => ("done", "done"),
+        (false, None) => ("later", "not begun"),
+    };
+    OperationView {
+        number: operation.index,
+        text: operation.text.clone().unwrap_or_else(|| format!("operation {}", operation.index)),
+        state,
+        label,
+    }
+}
+
+fn commands(finding: &Finding) -> Vec<CommandView> {
+    let mut commands = Vec::new();
+    if let Some(replay) = &finding.replay {
+        commands.push(CommandView { text: replay.clone(), words: "runs recovery on this crash image" });
+        let debug = replay.replacen("fencepost replay", "fencepost debug", 1);
+        commands.push(CommandView { text: debug, words: "the same under gdb" });
+    }
+    commands
+        .push(CommandView { text: format!("fencepost explain {}", finding.rule), words: "the rule, in the terminal" });
+    commands
+}
