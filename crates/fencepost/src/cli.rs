@@ -98,6 +98,7 @@ enum Command {
     Crash(Box<commands::crash::Crash>),
     Replay(commands::replay::Replay),
     Debug(commands::debug::Debug),
+    Report(commands::report::Report),
     Explain(commands::explain::Explain),
     #[command(subcommand)]
     Trace(commands::trace::Trace),
@@ -122,6 +123,7 @@ impl Cli {
             Command::Crash(crash) => crash.run(),
             Command::Replay(replay) => replay.run(),
             Command::Debug(debug) => debug.run(),
+            Command::Report(report) => report.run(),
             Command::Explain(explain) => explain.run(),
             Command::Trace(trace) => trace.run(),
             Command::Doctor(doctor) => doctor.run(),

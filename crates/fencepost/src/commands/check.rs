@@ -15,6 +15,7 @@ use super::crash::{Job, printed};
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::gate::{Gate, GateOptions};
+use super::html_report::{Outcome, can_be_written};
 use super::record::Record;
 use super::rule_options::RuleOptions;
 use crate::cli::FindingFormat;
@@ -64,7 +65,7 @@ pub struct Check {
 impl Check {
     pub fn run(&self) -> Exit {
         // What is wrong with the options is said before the program runs.
-        let (rules, gate) = match self.rules().and_then(|rules| Ok((rules, self.gate.open()?))) {
+        let (rules, gate) = match self.ready() {
             Ok(ready) => ready,
             Err(text) => {
                 render::error(text);
@@ -96,6 +97,11 @@ impl Check {
             }
         };
         self.judge(&reader, rules, gate)
+    }
+
+    fn ready(&self) -> Result<(Vec<Active>, Gate), String> {
+        can_be_written(self.options.html.as_deref())?;
+        Ok((self.rules()?, self.gate.open()?))
     }
 
     fn rules(&self) -> Result<Vec<Active>, String> {
@@ -132,9 +138,10 @@ impl Check {
             Ok((hunted, interrupted)) => {
                 let judged = gate.judge(hunted.findings.iter().cloned().chain(misuse).collect());
                 let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
+                let outcome = Outcome { reader, hunted: &hunted, judged: &judged, options: &self.options, interrupted };
                 printed(
                     print(reader, &hunted, &judged, self.message_format, exit),
-                    judged.finish(reader.event_count(), exit),
+                    outcome.write(judged.finish(reader.event_count(), exit)),
                 )
             }
             Err(exit) => exit,

@@ -16,6 +16,7 @@ use trace::TraceReader;
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::gate::GateOptions;
+use super::html_report::{Outcome, can_be_written};
 use super::progress::ProgressLine;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
@@ -62,7 +63,7 @@ pub struct Crash {
 
 impl Crash {
     pub fn run(&self) -> Exit {
-        let gate = match self.gate.open() {
+        let gate = match can_be_written(self.options.html.as_deref()).and_then(|()| self.gate.open()) {
             Ok(gate) => gate,
             Err(text) => {
                 render::error(text);
@@ -86,9 +87,11 @@ impl Crash {
             Ok((hunted, interrupted)) => {
                 let judged = gate.judge(hunted.findings.clone());
                 let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
+                let outcome =
+                    Outcome { reader: &reader, hunted: &hunted, judged: &judged, options: &self.options, interrupted };
                 printed(
                     print(&reader, &hunted, &judged, self.message_format, exit),
-                    judged.finish(reader.event_count(), exit),
+                    outcome.write(judged.finish(reader.event_count(), exit)),
                 )
             }
             Err(exit) => exit,

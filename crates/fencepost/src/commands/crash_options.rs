@@ -93,6 +93,9 @@ pub struct CrashOptions {
     /// Where to put findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     pub bundles: PathBuf,
+    /// Write a report there: one HTML file, with everything in it.
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

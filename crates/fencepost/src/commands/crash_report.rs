@@ -10,6 +10,7 @@ use report::human::Human;
 use report::json::{self, CrashSummary};
 use trace::TraceReader;
 
+use super::coverage_words::CoverageWords;
 use super::document::Document;
 use super::gate::Judged;
 use crate::cli::FindingFormat;
@@ -50,11 +51,12 @@ pub fn print(
     for note in &hunted.notes {
         render::note(note);
     }
-    render::result(coverage(&hunted.coverage, hunted.judged_creation))?;
+    render::result(CoverageWords::of(&hunted.coverage, hunted.judged_creation).text())?;
     render::result(human.summary(&news, &judged.summary(reader.event_count())))
 }
 
-fn numbers(coverage: &Coverage) -> CrashSummary {
+/// The same for machines.
+pub fn numbers(coverage: &Coverage) -> CrashSummary {
     CrashSummary {
         crash_points: coverage.crash_points,
         failure_points: coverage.failure_points,
@@ -67,42 +69,4 @@ fn numbers(coverage: &Coverage) -> CrashSummary {
         runs_saved: coverage.runs_saved,
         complete: coverage.complete,
     }
-}
-
-/// What was looked at, and what was left out, in a few lines.
-fn coverage(coverage: &Coverage, judged_creation: bool) -> String {
-    let count = render::count;
-    let mut text = format!(
-        "{} of {} crash points decided ({} different call paths in the trace); {} states decided by {} recoveries, {} failed",
-        count(coverage.points_finished),
-        count(coverage.points_wanted),
-        count(coverage.failure_points),
-        count(coverage.states_decided),
-        count(coverage.recovery_runs),
-        count(coverage.states_failing),
-    );
-    if coverage.points_distinguished > 0 {
-        text += &format!(
-            "\nat {} of them all states that recovery can tell apart were decided",
-            count(coverage.points_distinguished)
-        );
-    }
-    if coverage.creation_points > 0 && !judged_creation {
-        text += &format!(
-            "\n{} crash points inside pool creation were not judged (--creation judges them)",
-            count(coverage.creation_points)
-        );
-    }
-    let left = coverage.points_wanted.saturating_sub(coverage.points_finished);
-    if left > 0 {
-        text +=
-            &format!("\nnot explored: {} crash points, for which the budget did not suffice (--budget)", count(left));
-    }
-    if coverage.points_capped > 0 {
-        text += &format!(
-            "\nnot explored: further states at {} crash points, where a strategy met its limit (--strategy)",
-            count(coverage.points_capped)
-        );
-    }
-    text
 }

@@ -55,7 +55,7 @@ impl Document<'_> {
 }
 
 /// The built-in rules and the classes of crash findings, with their pages.
-fn known_rules() -> Vec<RuleText> {
+pub fn known_rules() -> Vec<RuleText> {
     let page = |id: &str| explain::page(id).unwrap_or_default().to_owned();
     let mut known: Vec<RuleText> = Vec::new();
     for rule in built_in(&Settings::default()) {

@@ -32,6 +32,20 @@ pub fn prose(text: &str) -> String {
     result
 }
 
+/// Text as HTML; options of a command are code, and not broken at their hyphens.
+pub fn with_flags(text: &str) -> String {
+    let marked = text.split(' ').map(|word| {
+        let flag = word.trim_matches(|c: char| !c.is_ascii_alphanumeric() && c != '-');
+        match word.split_once(flag).filter(|_| flag.starts_with("--")) {
+            Some((before, after)) => {
+                format!("{}<code class=\"flag\">{}</code>{}", html(before), html(flag), html(after))
+            }
+            None => html(word),
+        }
+    });
+    marked.collect::<Vec<String>>().join(" ")
+}
+
 /// JSON that can stand in a `script` element: neither `</script>` nor `<!--` may occur in it (HTML §4.12.1.3).
 pub fn script_json(json: &str) -> String {
     json.replace('<', "\\u003c").replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029")
@@ -47,6 +61,7 @@ mod tests {
         assert_eq!(prose("see `a<b>` & `c`"), "see <code>a&lt;b&gt;</code> &amp; <code>c</code>");
         assert_eq!(prose("one ` only"), "one ` only");
         assert_eq!(prose("a `b` c `d"), "a <code>b</code> c `d");
+        assert_eq!(with_flags("a <b> (--budget)."), "a &lt;b&gt; (<code class=\"flag\">--budget</code>).");
         assert_eq!(script_json("\"</script><!--\""), "\"\\u003c/script>\\u003c!--\"");
     }
 }

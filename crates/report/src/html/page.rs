@@ -7,7 +7,7 @@ use finding::exhibit::Exhibit;
 use finding::finding::Finding;
 use finding::severity::Severity;
 
-use super::escape::prose;
+use super::escape::{prose, with_flags};
 use super::overview::{self, Tile, Verdict, command_line};
 use super::run::Run;
 use super::section::{Section, SectionView};
@@ -79,6 +79,7 @@ const JS: &str = concat!(
     include_str!("script/theme.js"),
     include_str!("script/filter.js"),
     include_str!("script/copy.js"),
+    include_str!("script/code.js"),
     include_str!("script/model.js"),
     include_str!("script/draw.js"),
     include_str!("script/states.js"),
@@ -120,8 +121,8 @@ impl Report<'_> {
             date: run.date.map_or_else(String::new, date::machine),
             date_text: run.date.map_or_else(String::new, date::human),
             tiles: overview::tiles(run),
-            explored: run.explored.clone(),
-            not_explored: interrupted.into_iter().chain(not_explored).collect(),
+            explored: run.explored.iter().map(|line| with_flags(line)).collect(),
+            not_explored: interrupted.into_iter().chain(not_explored).map(|line| with_flags(&line)).collect(),
             notes: run.notes.iter().chain(&suppressed).map(|note| prose(note)).collect(),
             severities: severities(&findings),
             classes: classes(&findings),

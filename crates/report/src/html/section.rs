@@ -121,8 +121,8 @@ impl Section<'_> {
             has_page,
             severity: finding.severity.name(),
             class: finding.class.name(),
-            title: prose(&finding.title),
-            short: prose(&short(&finding.title)),
+            title: prose(&capital(&finding.title)),
+            short: prose(&capital(&short(&finding.title))),
             words: self.words(),
             times,
             story: exhibit.map_or_else(String::new, story),
@@ -167,7 +167,10 @@ impl Section<'_> {
         let mut files: Vec<&str> = Vec::new();
         let mut bare = Vec::new();
         for location in &self.finding.locations {
-            let found = location.file.as_deref().zip(location.line).filter(|(file, line)| self.has(file, *line));
+            // What a library looks like inside is of no help.
+            let is_own = location.role != Role::Library;
+            let place = location.file.as_deref().zip(location.line).filter(|_| is_own);
+            let found = place.filter(|(file, line)| self.has(file, *line));
             match found {
                 Some((file, _)) if !files.contains(&file) => files.push(file),
                 Some(_) => {}
@@ -188,7 +191,7 @@ impl Section<'_> {
 
     /// Excerpts that touch are one.
     fn blocks(&self, file: &str) -> Vec<CodeBlock> {
-        let own = |location: &&Location| location.file.as_deref() == Some(file);
+        let own = |location: &&Location| location.file.as_deref() == Some(file) && location.role != Role::Library;
         let marked: Vec<&Location> = self.finding.locations.iter().filter(own).collect();
         let mut lines: BTreeMap<u32, &str> = BTreeMap::new();
         for excerpt in self.excerpts.iter().filter(|excerpt| excerpt.file == file) {
@@ -268,10 +271,10 @@ fn story(exhibit: &Exhibit) -> String {
         count => format!("{} not guaranteed", counted_long(count, "cache line")),
     };
     format!(
-        "Power failed {} (event {}), with {lines}. Then {}",
+        "Power failed {} (event {}), with {lines}. Then {}.",
         html(&exhibit.point),
         number(exhibit.timeline.crash.0),
-        prose(&exhibit.symptom),
+        prose(exhibit.symptom.trim_end_matches('.')),
     )
 }
 
@@ -281,6 +284,12 @@ fn short(title: &str) -> String {
         Some((end, _)) => format!("{}…", &head[..end]),
         None => head.to_owned(),
     }
+}
+
+/// The terminal's titles begin small; headings do not.
+fn capital(text: &str) -> String {
+    let mut chars = text.chars();
+    chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
 }
 
 fn side(role: Role) -> &'static str {

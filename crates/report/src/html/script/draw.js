@@ -35,8 +35,14 @@ function draw(view) {
   function x(place) { return PAD + place * view.step - left; }
   var first = Math.max(0, Math.floor((left - PAD) / view.step) - 1), last = Math.min(model.count, Math.ceil((left + width) / view.step) + 1);
   var fill = { dirty: colour.dirty, flushed: hatch(to, colour.flushed, colour.card), sure: colour.sure, idle: colour.idle };
+  to.font = "10.5px system-ui, sans-serif";
+  // Numbers of events, where they have room.
+  to.fillStyle = colour.soft;
+  var every = Math.max(1, Math.ceil(72 / view.step));
+  for (var tick = Math.ceil(first / every) * every; tick < last; tick += every) {
+    if (Math.abs(x(tick) - x(model.crash)) > 40) to.fillText(model.events[tick].id.toLocaleString("en"), x(tick) + 1, 12);
+  }
   // Fences and operations, behind everything.
-  to.font = "11px system-ui, sans-serif";
   for (var i = first; i < last; i++) {
     var event = model.events[i], at = x(i + 0.5);
     if (/fence|locked|sync/.test(event.what)) {
@@ -48,9 +54,9 @@ function draw(view) {
     } else if (event.operation !== undefined) {
       to.strokeStyle = colour.accent;
       to.setLineDash([3, 3]);
-      to.beginPath(); to.moveTo(at, 14); to.lineTo(at, height - 4); to.stroke();
+      to.beginPath(); to.moveTo(at, 18); to.lineTo(at, height - 4); to.stroke();
       to.setLineDash([]);
-      if (/begins/.test(event.what)) { to.fillStyle = colour.accent; to.fillText("op " + event.operation, at + 3, 12); }
+      if (/begins/.test(event.what)) { to.fillStyle = colour.accent; to.fillText("op " + event.operation, at + 3, 27); }
     }
   }
   view.rows.forEach(function (lane, row) {

@@ -9,12 +9,17 @@ function timeline(section) {
   list.dataset.prefix = "e-" + section.dataset.timeline + "-";
   var view = { model: model, canvas: section.querySelector("canvas"), plot: plot, place: model.crash, rows: [], step: 10, width: 0, colours: colours(section) };
   var events = new EventList(view, list, section.querySelector(".stack"), function (place) { go(place, true); });
-  var pending = false;
+  var pending = false, moved = false, follow = false;
 
+  // At most once per frame, however fast the slider moves.
   function redraw() {
     if (pending) return;
     pending = true;
-    requestAnimationFrame(function () { pending = false; draw(view); });
+    requestAnimationFrame(function () {
+      pending = false;
+      if (moved) show();
+      draw(view);
+    });
   }
   function layout() {
     view.width = plot.clientWidth;
@@ -24,10 +29,10 @@ function timeline(section) {
   }
   function choose(all) {
     var named = model.lanes.filter(function (lane) { return lane.lane.side !== "other"; });
-    var others = model.lanes.filter(function (lane) { return lane.lane.side === "other"; });
+    var others = model.lanes.filter(function (lane) { return lane.lane.side === "other" && lane.stores.length; });
     view.rows = named.concat(all ? others : others.slice(0, Math.max(0, FEW - named.length)));
-    more.hidden = model.lanes.length <= Math.max(FEW, named.length);
-    more.textContent = all ? "show fewer lines" : "show all " + model.lanes.length + " lines";
+    more.hidden = named.length + others.length <= Math.max(FEW, named.length);
+    more.textContent = all ? "show fewer lines" : "show all " + (named.length + others.length) + " lines";
     names.replaceChildren.apply(names, view.rows.map(function (lane) {
       var label = element("div", lane.lane.side);
       label.title = laneName(lane) + " · " + laneOffset(lane);
@@ -39,20 +44,26 @@ function timeline(section) {
   function go(place, reveal) {
     view.place = Math.max(0, Math.min(model.count, place));
     slider.value = view.place;
-    var next = model.events[view.place];
+    moved = true;
+    follow = follow || reveal;
+    redraw();
+  }
+  function show() {
+    var next = model.events[view.place], at = PAD + view.place * view.step;
+    if (follow && (at < plot.scrollLeft + 20 || at > plot.scrollLeft + view.width - 20)) plot.scrollLeft = at - view.width / 2;
+    if (details.open) events.reveal();
+    moved = follow = false;
     slider.setAttribute("aria-valuetext", (view.place === model.crash ? "where it failed, " : "") + (next ? "before event " + next.id + ", " + next.what : "at the end of the window"));
     home.disabled = view.place === model.crash;
     words.replaceChildren(where(model, view.place));
     body.replaceChildren.apply(body, view.rows.map(function (lane) { return stateRow(model, lane, view.place); }));
-    var at = PAD + view.place * view.step;
-    if (reveal && (at < plot.scrollLeft + 20 || at > plot.scrollLeft + view.width - 20)) plot.scrollLeft = at - view.width / 2;
-    if (details.open) events.reveal();
-    redraw();
   }
   slider.max = model.count;
   choose(false);
   layout();
-  go(model.crash, true);
+  slider.value = view.place;
+  follow = true;
+  show();
   cutWords(section.querySelector(".cut"), model);
   slider.addEventListener("input", function () { go(Number(slider.value), true); });
   section.querySelectorAll(".step").forEach(function (button) {

@@ -1,0 +1,95 @@
+//! `fencepost report`: makes the HTML report of the last run from its bundles.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use cause::bundle::FOLDER;
+use cause::exhibit;
+use clap::Args;
+use finding::exhibit::Exhibit;
+use finding::finding::FindingId;
+use report::html::run::Run;
+
+use super::html_report::{can_be_written, last_run, write_page};
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost report                                   of the last check in this folder
+  fencepost report --bundles ci/.fencepost -o crashes.html
+  fencepost report --all                             older findings as well
+
+One file, which needs neither network nor other files: for every finding its source, the cache
+lines around the crash with a slider, the bytes that recovery found, stacks and the repair.
+`fencepost check --html FILE` writes it at once, also if nothing was found.";
+
+/// Make an HTML report of the last check from its findings' bundles.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Report {
+    /// Where findings are.
+    #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
+    bundles: PathBuf,
+    /// Where to put the report.
+    #[arg(short, long, value_name = "FILE", default_value = "fencepost-report.html")]
+    output: PathBuf,
+    /// All findings that have bundles there, not only those of the last run.
+    #[arg(long)]
+    all: bool,
+}
+
+impl Report {
+    pub fn run(&self) -> Exit {
+        match self.gather() {
+            Ok((run, exhibits)) => write_page(&self.output, &run, &exhibits, Exit::Clean),
+            Err(text) => {
+                render::error(text);
+                Exit::Usage
+            }
+        }
+    }
+
+    fn gather(&self) -> Result<(Run, Vec<Exhibit>), String> {
+        can_be_written(Some(&self.output))?;
+        let there = bundle_ids(&self.bundles);
+        let kept = last_run(&self.bundles)?;
+        if kept.is_none() && there.is_empty() {
+            return Err(format!(
+                "there is nothing to report in {}; `fencepost check` puts its findings there, and `fencepost check --html FILE` writes a report at once",
+                self.bundles.display()
+            ));
+        }
+        let known = kept.is_some();
+        let mut run = kept.unwrap_or_else(|| Run { version: env!("CARGO_PKG_VERSION").to_owned(), ..Run::default() });
+        if !known {
+            run.notes.push("the run was not kept, only its findings: how far it went is not known".to_owned());
+        }
+        let older = there.iter().filter(|id| !run.bundled.contains(id)).cloned().collect::<Vec<FindingId>>();
+        let mut wanted = run.bundled.clone();
+        if self.all || !known {
+            wanted.extend(older);
+        } else if !older.is_empty() {
+            run.notes.push(format!("{} findings of earlier runs are not shown (--all)", older.len()));
+        }
+        let mut exhibits = Vec::new();
+        for id in wanted {
+            match exhibit::file::read(&self.bundles, &id) {
+                Ok(exhibit) => exhibits.push(exhibit),
+                Err(error) => {
+                    render::warning(&error);
+                    run.notes.push(error.to_string());
+                }
+            }
+        }
+        Ok((run, exhibits))
+    }
+}
+
+fn bundle_ids(folder: &Path) -> Vec<FindingId> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().filter(|entry| entry.path().is_dir());
+    let mut ids: Vec<FindingId> =
+        entries.map(|entry| FindingId(entry.file_name().to_string_lossy().into_owned())).collect();
+    ids.sort();
+    ids
+}

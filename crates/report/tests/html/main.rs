@@ -1,0 +1,6 @@
+//! The HTML report: as text, and as people see it, in a real browser.
+
+mod browser;
+mod devtools;
+mod sample;
+mod text;
