@@ -131,7 +131,7 @@ static int grow(void)
 	if (BUG == 5) {
 		/* The lower level is out of sight before its items have moved. */
 		unsigned old = lower();
-		PUT(p->state, (old + 1) * 2); //~ 5 atomicity
+		PUT(p->state, (old + 1) * 2); //~ 5 ordering
 		persist(&p->state, 8);
 		for (unsigned i = (1u << old) - 1; i < (2u << old) - 1; i++)
 			for (unsigned slot = 0; slot < SLOTS; slot++)
