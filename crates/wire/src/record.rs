@@ -95,7 +95,8 @@ pub mod kind {
 
     /// Defines block `site` of flow mode: `address` is its pc. P: its bytes. Numbers belong to the process, as those of sites.
     pub const BLOCK: u8 = 48;
-    /// P: entries of blocks that the thread executed (see [`super::flow`]); longer than other records.
+    /// P: entries of blocks that the thread executed (see [`super::flow`]); longer than other records. aux 1: the first instruction
+    /// of the first entry was told before.
     pub const FLOW: u8 = 49;
     /// The kernel wrote at `address`, in PM or not. P: u64 length.
     pub const FLOW_WRITE: u8 = 50;

@@ -26,6 +26,8 @@ pub struct Buffer {
     pub x: u64,
     pub y: u64,
     pub start: u64,
+    /// The first instruction of the next entry was told already: it was about to run when the buffer was emptied, and faulted.
+    pub told: bool,
 }
 
 /// Gives a new thread its buffer.
@@ -69,7 +71,8 @@ fn send(order: &mut Order<'_>) {
     let number = (thread.header_thread >> 16) as u16;
     // SAFETY: the thread's own buffer, filled up to `at`.
     let words = unsafe { core::slice::from_raw_parts(start as *const u8, (at - start) as usize) };
-    order.write(Header { kind: kind::FLOW, thread: number, ..Header::default() }, &[words]);
+    let aux = core::mem::take(&mut order.thread().flow.told).into();
+    order.write(Header { kind: kind::FLOW, aux, thread: number, ..Header::default() }, &[words]);
 }
 
 /// A fault at `address`: if it is the guard's, makes room. `set` sets the register in which the block has the buffer's

@@ -47,7 +47,12 @@ pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
         }
         shorten(thread, entry, done, all);
     } else if done < all && rip < entry.stubs_at {
-        // At the last instruction, which does not run: the entry is closed already.
+        // At the last instruction, which does not run: the entry is closed already,
+        if thread.flow.at == thread.flow.start {
+            // and gone.
+            thread.flow.told = true;
+            return;
+        }
         thread.flow.at -= 8 * (1 + u64::from(entry.words[all]));
         shorten(thread, entry, done.min(entry.open), all);
     }

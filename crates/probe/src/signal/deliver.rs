@@ -37,6 +37,8 @@ pub fn deliver(thread: &mut Thread, context: &mut Context, mut state: ProgramSta
     }
     thread.signals.stepping = false;
     thread.signal_waits = 0;
+    // The handler comes first.
+    thread.flow.told = false;
     if state.xmm_in_structure {
         blocking::apply_restart(thread);
         state = ProgramState::from_structure(thread);

@@ -87,6 +87,7 @@ impl Translator<'_> {
         if !unaligned.is_empty() {
             return Err(Refusal::Damaged("a flow record that is not aligned"));
         }
+        let mut from = usize::from(header.aux);
         while let [first, rest @ ..] = words {
             let (number, part) = flow::read(*first).ok_or(Refusal::Damaged("an entry that names no block"))?;
             let Some(block) = blocks.get(number as usize) else {
@@ -100,10 +101,10 @@ impl Translator<'_> {
                 return Err(Refusal::Damaged("a cut entry"));
             };
             match part {
-                None => flow.sink.executed(thread, block.id, entry),
-                Some(to) => flow.sink.part(thread, block.id, Part { from: 0, to: to as usize }, entry),
+                None if from == 0 => flow.sink.executed(thread, block.id, entry),
+                _ => flow.sink.part(thread, block.id, Part { from, to: instructions }, entry),
             }
-            words = after;
+            (words, from) = (after, 0);
         }
         Ok(())
     }
