@@ -1,7 +1,7 @@
 //! `fencepost check`: record, lint, crash, recover, report, in one go.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, FromArgMatches};
 use finding::finding::Finding;
@@ -96,7 +96,7 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        self.judge(&reader, rules, gate)
+        self.judge(&reader, &trace, rules, gate)
     }
 
     fn ready(&self) -> Result<(Vec<Active>, Gate), String> {
@@ -108,10 +108,13 @@ impl Check {
         if self.no_lint { Ok(Vec::new()) } else { self.rules.activate() }
     }
 
-    fn record(&self, trace: &std::path::Path, rules: &[Active]) -> Exit {
+    fn record(&self, trace: &Path, rules: &[Active]) -> Exit {
         let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
         for glob in &self.pm {
             arguments.extend(["--pm".into(), glob.into()]);
+        }
+        if self.options.breaks_conditions() {
+            arguments.push("--infer".into());
         }
         for symbol in registry::watches(rules) {
             arguments.extend(["--watch".into(), symbol.into()]);
@@ -125,7 +128,7 @@ impl Check {
         record.run()
     }
 
-    fn judge(&self, reader: &TraceReader, rules: Vec<Active>, gate: Gate) -> Exit {
+    fn judge(&self, reader: &TraceReader, trace: &Path, rules: Vec<Active>, gate: Gate) -> Exit {
         let misuse = match self.lint(reader, rules) {
             Ok(misuse) => misuse,
             Err(text) => {
@@ -133,7 +136,7 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        let job = Job { options: &self.options, shard: None, journal: None, merge: &[] };
+        let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[] };
         match job.hunt(reader, &self.rules.libraries()) {
             Ok((hunted, interrupted)) => {
                 let judged = gate.judge(hunted.findings.iter().cloned().chain(misuse).collect());

@@ -1,7 +1,7 @@
 //! `fencepost crash`: simulates power failures on a recording and runs recovery on what they leave.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,9 @@ use cause::hunt::{Hunt, HuntError, Hunted};
 use clap::Args;
 use crash::rounds::Shard;
 use crash::search::Budget;
+use crash::strategy::inferred::KnownConditions;
 use finding::blame::Libraries;
+use infer::Conditions;
 use record::stop::StopRequest;
 use trace::TraceReader;
 
@@ -82,7 +84,7 @@ impl Crash {
             (Some(path), false) => Some(path.clone()),
             (None, false) => Some(self.default_journal()),
         };
-        let job = Job { options: &self.options, shard: self.shard, journal, merge: &self.merge };
+        let job = Job { options: &self.options, trace: &self.trace, shard: self.shard, journal, merge: &self.merge };
         match job.hunt(&reader, &Libraries::default()) {
             Ok((hunted, interrupted)) => {
                 let judged = gate.judge(hunted.findings.clone());
@@ -118,6 +120,8 @@ pub fn printed(result: io::Result<()>, exit: Exit) -> Exit {
 #[derive(Debug)]
 pub struct Job<'a> {
     pub options: &'a CrashOptions,
+    /// The file that the reader reads: what was inferred lies beside it.
+    pub trace: &'a Path,
     pub shard: Option<Shard>,
     pub journal: Option<PathBuf>,
     pub merge: &'a [PathBuf],
@@ -135,7 +139,11 @@ impl Job<'_> {
             return Err(Exit::NoActivity);
         }
         let plan = self.options.plan(reader).map_err(told)?;
-        let search = self.options.search_options(&plan).map_err(told)?;
+        let mut search = self.options.search_options(&plan).map_err(told)?;
+        if self.options.breaks_conditions() {
+            let conditions = Conditions::load(&infer::beside(self.trace)).map_err(|error| told(error.to_string()))?;
+            search.conditions = Some(KnownConditions::new(conditions));
+        }
         let stop = StopRequest::from_signals();
         let before = stop.count();
         let stopped = AtomicBool::new(false);

@@ -44,7 +44,7 @@ pub struct CrashOptions {
     /// How long to search for failing states: 30s, 5m, 2h, or `none`.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = budget)]
     pub budget: BudgetTime,
-    /// Which states to try at each crash point, separated by commas: program-order, guaranteed-only, few-lines:LINES,
+    /// Which states to try at each crash point, separated by commas: program-order, guaranteed-only, inferred, few-lines:LINES,
     /// torn, random:SEED:STATES, visible[:STATES].
     #[arg(long, value_name = "LIST", default_value = STRATEGIES)]
     pub strategy: String,
@@ -168,6 +168,12 @@ impl CrashOptions {
                 Engine::Plain => EngineChoice::Plain,
             },
         })
+    }
+
+    /// The conditions of the run are needed. A list that cannot be read is told elsewhere.
+    pub fn breaks_conditions(&self) -> bool {
+        let list = StrategySpec::list(&self.strategy).unwrap_or_default();
+        list.into_iter().any(StrategySpec::needs_conditions)
     }
 
     pub fn search_options(&self, plan: &Plan) -> Result<SearchOptions, String> {

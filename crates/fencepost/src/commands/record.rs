@@ -4,8 +4,11 @@ use std::env;
 use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
+use infer::{Conditions, Inference};
+use record::flow::FlowHandle;
 use record::probe_host::{HostError, LaunchError, ProbeRecorder, Until};
 use record::recorder::{RecordOptions, Recorder};
 use record::recording::Recording;
@@ -43,6 +46,10 @@ pub struct Record {
     /// Record loads from persistent memory as well.
     #[arg(long)]
     loads: bool,
+    /// Follow how data and branches depend on persistent memory, for `fencepost crash --strategy inferred`: what is likely to hold goes
+    /// to FILE.conditions.
+    #[arg(long, conflicts_with = "loads")]
+    infer: bool,
     /// What separates operations: `stdin` serves standard input line by line and marks each line as one.
     #[arg(long, value_enum, value_name = "WHERE")]
     operations: Option<Operations>,
@@ -116,8 +123,12 @@ impl Record {
             }
         };
         let output = Output::new(&self.output);
-        match self.record(&target, &output) {
-            Ok(recording) => self.finish(&recording, &output),
+        let inference = self.infer.then(|| Arc::new(Mutex::new(Inference::default())));
+        match self.record(&target, &output, inference.as_ref()) {
+            Ok(recording) => {
+                let conditions = inference.map(|inference| conditions(&inference));
+                self.finish(&recording, &output, conditions.as_ref())
+            }
             Err(failure) => {
                 let (text, exit) = match failure {
                     Failure::Usage(text) => (text, Exit::Usage),
@@ -132,14 +143,20 @@ impl Record {
         }
     }
 
-    fn record(&self, target: &Target, output: &Output) -> Result<Recording, Failure> {
+    fn record(
+        &self,
+        target: &Target,
+        output: &Output,
+        inference: Option<&Arc<Mutex<Inference>>>,
+    ) -> Result<Recording, Failure> {
         let writer = TraceWriter::create(output.partial(), self.meta()).map_err(|error| match error {
             WriteError::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
                 Failure::Target(error.to_string())
             }
             error => Failure::Usage(error.to_string()),
         })?;
-        let options = self.options();
+        let flow = inference.map(|inference| FlowHandle::new(Arc::clone(inference)));
+        let options = RecordOptions { flow, ..self.options() };
         match self.backend {
             Backend::Probe => {
                 let mut recorder = ProbeRecorder::new(StopRequest::from_signals());
@@ -180,6 +197,7 @@ impl Record {
         let mut options: Vec<String> = self.pm.iter().map(|glob| format!("--pm={glob}")).collect();
         options.extend(self.watch.iter().map(|symbol| format!("--watch={symbol}")));
         options.extend(flag(self.loads, "--loads"));
+        options.extend(flag(self.infer, "--infer"));
         options.extend(flag(self.real_time, "--real-time"));
         options.extend(flag(self.real_random, "--real-random"));
         options.extend(flag(self.real_tsc, "--real-tsc"));
@@ -192,13 +210,18 @@ impl Record {
         }
     }
 
-    fn finish(&self, recording: &Recording, output: &Output) -> Exit {
+    fn finish(&self, recording: &Recording, output: &Output, conditions: Option<&Conditions>) -> Exit {
         if let Err(error) = output.complete() {
             render::error(format_args!(
                 "the trace is whole but cannot be renamed from {} to {}: {error}",
                 output.partial().display(),
                 output.wanted().display()
             ));
+            return Exit::TargetFailed;
+        }
+        let path = infer::beside(output.wanted());
+        if let Some(Err(error)) = conditions.map(|conditions| conditions.save(&path)) {
+            render::error(error);
             return Exit::TargetFailed;
         }
         if !self.quiet {
@@ -219,6 +242,10 @@ impl Record {
             Exit::Clean
         }
     }
+}
+
+fn conditions(inference: &Mutex<Inference>) -> Conditions {
+    inference.lock().unwrap_or_else(PoisonError::into_inner).conditions()
 }
 
 /// Globs match absolute paths: one that names a file here is completed.
