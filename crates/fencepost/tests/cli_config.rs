@@ -3,6 +3,7 @@
 mod cli_support;
 
 use std::fs;
+use std::path::Path;
 
 use cli_support::{Ran, Sandbox, pool_program};
 
@@ -96,4 +97,38 @@ fn a_check_takes_what_is_said_for_its_parts() {
     assert!(ran.out.contains("error[FP0501]"), "{}", ran.out);
     write(&sandbox, "exit-ok = [5]\n[lint]\nseverity = ['FP0501=error']\n[check]\nno-lint = true\n");
     assert_eq!(check().code, Some(0));
+}
+
+/// The examples of the documentation are accepted as they stand.
+#[test]
+fn the_examples_of_the_pages_are_right() {
+    for page in ["configuration.md", "ci.md", "linting.md"] {
+        let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+        let text = fs::read_to_string(docs.join(page)).expect("there");
+        for block in text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()) {
+            if block.contains("[[suppress]]") {
+                continue;
+            }
+            let sandbox = Sandbox::new();
+            write(&sandbox, block);
+            fs::create_dir_all(sandbox.path("pm")).expect("writable");
+            fs::create_dir_all(sandbox.path("rules")).expect("writable");
+            let rule = "fn rule() { #{ id: \"MY0001\", title: \"nothing\", severity: \"error\" } }\nfn fence(e) { }\n";
+            for (file, content) in [
+                ("suppressions.toml", ""),
+                ("pm-suppressions.toml", ""),
+                ("pm/suppressions.toml", ""),
+                ("pm-baseline.json", "{\"type\":\"summary\"}"),
+                ("pm/baseline.json", "{\"type\":\"summary\"}"),
+                ("pm/locks.rhai", rule),
+                ("rules/mine.rhai", rule),
+            ] {
+                fs::write(sandbox.path(file), content).expect("writable");
+            }
+            for command in ["lint", "crash"] {
+                let ran = sandbox.run(&[command, "none.fptrace"]);
+                ran.expect(2, &["none.fptrace"]);
+            }
+        }
+    }
 }

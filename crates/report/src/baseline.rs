@@ -1,7 +1,9 @@
 //! Findings that are known already: what an earlier run printed as JSON Lines or SARIF, read back.
 //!
-//! Findings are compared by their ids: rule and guilty line. Everything else in the file is ignored, so that the output of a
-//! run serves as it is.
+//! A finding is known if the file has its id: the same rule and guilty line. Ids change when lines move, or when the sources lie in
+//! another folder, and that must not make old findings new. So each entry whose id was not met also stands for one finding that
+//! looks the same: the same rule, words, file name and function, whatever the numbers. Everything else in the file is ignored, so
+//! that the output of a run serves as it is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,10 +15,46 @@ use serde_json::Value;
 
 use crate::sarif::FINGERPRINT;
 
-/// The ids of known findings.
+/// Known findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    ids: BTreeSet<String>,
+    entries: Vec<Entry>,
+    /// Ids of the present run's findings that are known.
+    known: BTreeSet<String>,
+    gone: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    id: String,
+    looks: Looks,
+}
+
+/// What stays when lines move.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Looks {
+    rule: String,
+    /// Without its numbers.
+    title: String,
+    file_name: String,
+    function: String,
+}
+
+impl Looks {
+    fn new(rule: &str, title: &str, file: &str, function: &str) -> Looks {
+        Looks {
+            rule: rule.to_owned(),
+            title: title.chars().filter(|c| !c.is_ascii_digit()).collect(),
+            file_name: file.rsplit('/').next().unwrap_or_default().to_owned(),
+            function: function.to_owned(),
+        }
+    }
+
+    fn of(finding: &Finding) -> Looks {
+        let guilty = finding.guilty();
+        let file = guilty.file.as_deref().unwrap_or_default();
+        Looks::new(&finding.rule, &finding.title, file, guilty.function.as_deref().unwrap_or_default())
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -44,59 +82,169 @@ impl Baseline {
         }
     }
 
-    pub fn knows(&self, finding: &Finding) -> bool {
-        self.ids.contains(&finding.id.0)
+    /// Finds out which of the run's findings are known.
+    pub fn compare(&mut self, findings: &[Finding]) {
+        let mut unmet: Vec<&Entry> = self.entries.iter().collect();
+        self.known.clear();
+        let mut others = Vec::new();
+        for finding in findings {
+            match unmet.iter().position(|entry| entry.id == finding.id.0) {
+                Some(met) => {
+                    unmet.swap_remove(met);
+                    self.known.insert(finding.id.0.clone());
+                }
+                None => others.push(finding),
+            }
+        }
+        for finding in others {
+            let looks = Looks::of(finding);
+            if let Some(met) = unmet.iter().position(|entry| entry.looks == looks) {
+                unmet.swap_remove(met);
+                self.known.insert(finding.id.0.clone());
+            }
+        }
+        self.gone = unmet.len();
     }
 
-    /// How many of its findings are not among these.
-    pub fn gone(&self, findings: &[Finding]) -> usize {
-        self.ids.iter().filter(|id| !findings.iter().any(|finding| finding.id.0 == **id)).count()
+    /// Whether a finding is known, of those that were compared.
+    pub fn knows(&self, finding: &Finding) -> bool {
+        self.known.contains(&finding.id.0)
     }
+
+    /// How many of its findings were not met.
+    pub fn gone(&self) -> usize {
+        self.gone
+    }
+}
+
+fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
 fn from_sarif(document: &Value) -> Result<Baseline, String> {
-    let mut ids = BTreeSet::new();
+    let mut entries = Vec::new();
     for run in document["runs"].as_array().ok_or("`runs` is no list")? {
         for result in run["results"].as_array().into_iter().flatten() {
             let id = result["partialFingerprints"][FINGERPRINT].as_str();
-            ids.insert(id.ok_or_else(|| format!("a result has no fingerprint `{FINGERPRINT}`"))?.to_owned());
+            let id = id.ok_or_else(|| format!("a result has no fingerprint `{FINGERPRINT}`"))?.to_owned();
+            // The title is the first paragraph of the message.
+            let title = text(result, "/message/text").split("\n\n").next().unwrap_or_default();
+            let file = text(result, "/locations/0/physicalLocation/artifactLocation/uri");
+            let function = text(result, "/locations/0/logicalLocations/0/name");
+            entries.push(Entry { id, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
         }
     }
-    Ok(Baseline { ids })
+    Ok(Baseline { entries, ..Baseline::default() })
 }
 
 /// The last line must be a summary: what was cut off would make old findings look new.
-fn from_lines(text: &str) -> Result<Baseline, String> {
-    let mut ids = BTreeSet::new();
+fn from_lines(lines: &str) -> Result<Baseline, String> {
+    let mut entries = Vec::new();
     let mut ended = false;
-    for (number, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+    for (number, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
         let value: Value = serde_json::from_str(line).map_err(|error| format!("line {}: {error}", number + 1))?;
         ended = value["type"] == "summary";
         if value["type"] == "finding" {
             let id = value["id"].as_str().ok_or_else(|| format!("line {}: the finding has no id", number + 1))?;
-            ids.insert(id.to_owned());
+            let (file, function) = (text(&value, "/locations/0/file"), text(&value, "/locations/0/function"));
+            let looks = Looks::new(text(&value, "/rule"), text(&value, "/title"), file, function);
+            entries.push(Entry { id: id.to_owned(), looks });
         }
     }
-    if ended { Ok(Baseline { ids }) } else { Err("there is no summary at its end".to_owned()) }
+    if ended {
+        Ok(Baseline { entries, ..Baseline::default() })
+    } else {
+        Err("there is no summary at its end".to_owned())
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
+    use finding::finding::{Class, FindingId, Location, Role};
+    use finding::severity::Severity;
+    use trace::event::EventId;
+
     use super::*;
+    use crate::human::Summary;
+    use crate::json;
+    use crate::sarif::{self, Run};
 
-    const SUMMARY: &str = r#"{"type":"summary","findings":1}"#;
+    fn finding(folder: &str, line: u32, function: &str) -> Finding {
+        let location = Location {
+            role: Role::Store,
+            file: Some(format!("{folder}/kv.c")),
+            line: Some(line),
+            function: Some(function.to_owned()),
+            module: "kv".to_owned(),
+            address: 0,
+        };
+        Finding {
+            id: FindingId::new("FP0101", &location),
+            rule: "FP0101".to_owned(),
+            class: Class::Durability,
+            severity: Severity::Error,
+            title: format!("`{function}` (kv.c:{line}) is never made durable"),
+            locations: vec![location],
+            count: 1,
+            paths: Vec::new(),
+            first: EventId(0),
+            notes: vec!["a note".to_owned()],
+            replay: None,
+        }
+    }
 
-    fn ids(text: &str) -> Result<Vec<String>, String> {
-        Baseline::parse(text).map(|baseline| baseline.ids.into_iter().collect())
+    /// The same findings in both formats.
+    fn printed(findings: &[Finding]) -> [String; 2] {
+        let mut lines: Vec<String> = findings.iter().map(json::finding).collect();
+        lines.push(json::summary(findings, &Summary::default()));
+        let run = Run {
+            version: "1.2.3",
+            arguments: &[],
+            exit_code: 1,
+            folder: Path::new("/a"),
+            recorded_in: Path::new("/a"),
+            rules: &[],
+            notes: &[],
+            suppressed: 0,
+            baseline: None,
+            events: 7,
+            crash: None,
+        };
+        [lines.join("\n"), sarif::document(findings, &run)]
+    }
+
+    fn known(before: &[Finding], after: &[Finding]) -> (Vec<bool>, usize) {
+        let answers = printed(before).map(|text| {
+            let mut baseline = Baseline::parse(&text).unwrap();
+            baseline.compare(after);
+            (after.iter().map(|finding| baseline.knows(finding)).collect::<Vec<bool>>(), baseline.gone())
+        });
+        let [lines, sarif] = answers;
+        assert_eq!(lines, sarif);
+        lines
     }
 
     #[test]
-    fn both_formats_are_read() {
-        let lines = format!("{}\n{SUMMARY}\n", r#"{"type":"finding","id":"0a1b2c3d","rule":"FP0101"}"#);
-        assert_eq!(ids(&lines), Ok(vec!["0a1b2c3d".to_owned()]));
-        let sarif = format!(r#"{{"runs":[{{"results":[{{"partialFingerprints":{{"{FINGERPRINT}":"ff"}}}}]}}]}}"#);
-        assert_eq!(ids(&sarif), Ok(vec!["ff".to_owned()]));
-        assert_eq!(ids(SUMMARY), Ok(Vec::new()));
+    fn findings_are_known_by_their_ids() {
+        let both = [finding("/a", 7, "put"), finding("/a", 9, "get")];
+        assert_eq!(known(&both, &both), (vec![true, true], 0));
+        assert_eq!(known(&both[..1], &both), (vec![true, false], 0));
+        assert_eq!(known(&both, &both[1..]), (vec![true], 1));
+        assert_eq!(known(&[], &both), (vec![false, false], 0));
+    }
+
+    #[test]
+    fn lines_and_folders_may_move() {
+        let before = [finding("/a", 7, "put")];
+        assert_eq!(known(&before, &[finding("/a", 12, "put")]), (vec![true], 0));
+        assert_eq!(known(&before, &[finding("/home/me", 7, "put")]), (vec![true], 0));
+        assert_eq!(known(&before, &[finding("/a", 7, "get")]), (vec![true], 0), "the id is that of rule and line");
+        assert_eq!(known(&before, &[finding("/a", 12, "get")]), (vec![false], 1));
+        // One entry stands for one finding; the one whose id is there comes first.
+        assert_eq!(known(&before, &[finding("/a", 5, "put"), finding("/a", 7, "put")]), (vec![false, true], 0));
+        assert_eq!(known(&before, &[finding("/a", 5, "put"), finding("/a", 6, "put")]), (vec![true, false], 0));
     }
 
     #[test]
@@ -109,7 +257,7 @@ mod tests {
             ("{\"runs\":[{\"results\":[{}]}]}", "no fingerprint"),
             ("{\"runs\":7}", "no list"),
         ] {
-            let told = ids(text).expect_err(text);
+            let told = Baseline::parse(text).expect_err(text);
             assert!(told.contains(why), "{text}: {told}");
         }
     }

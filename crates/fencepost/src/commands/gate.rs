@@ -83,6 +83,9 @@ impl Gate {
     /// Findings that are suppressed are gone.
     pub fn judge(mut self, mut findings: Vec<Finding>) -> Judged {
         let suppressed = self.suppressions.apply(&mut findings);
+        if let Some(baseline) = &mut self.baseline {
+            baseline.compare(&findings);
+        }
         Judged { findings, suppressed, gate: self }
     }
 }
@@ -127,7 +130,7 @@ impl Judged {
         for unused in self.gate.suppressions.unused() {
             render::note(format_args!("a suppression matched nothing (\"{}\"); its cause may be gone", unused.reason));
         }
-        let gone = self.baseline().map_or(0, |baseline| baseline.gone(&self.findings));
+        let gone = self.baseline().map_or(0, Baseline::gone);
         if gone > 0 {
             let plural = if gone == 1 { "" } else { "s" };
             render::note(format_args!("not found again: {gone} finding{plural} of the baseline (--write-baseline)"));
