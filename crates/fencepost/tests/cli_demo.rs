@@ -19,6 +19,7 @@ fn the_demonstration_finds_its_bug_and_can_be_repeated() {
             assert!(ran.out.contains(words), "`{words}` is not in:\n{}", ran.out);
         }
     }
+    assert!(sandbox.path("fencepost-demo/report.html").is_file());
     // A changed program is the user's.
     fs::write(sandbox.path("fencepost-demo/kv.c"), "int main(void) { return 0; }\n").unwrap();
     sandbox.run(&["demo"]).expect(2, &["has been changed", "--folder"]);

@@ -8,9 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
 use cause::bundle::FOLDER;
-use clap::{Args, CommandFactory};
+use clap::Args;
 
-use crate::cli::Cli;
 use crate::exit::Exit;
 use crate::render;
 
@@ -83,11 +82,8 @@ impl Demo {
         say(
             "\nFencepost records the same run, pulls the plug everywhere in it, and lets the store verify what is left:",
         )?;
-        let mut check = vec!["check", "--recover", "./kv kv.pool verify"];
-        if has_report() {
-            check.extend(["--html", "report.html"]);
-        }
-        check.extend(["--", "./kv", "kv.pool", "demo"]);
+        let recover = "./kv kv.pool verify";
+        let check = ["check", "--recover", recover, "--html", "report.html", "--", "./kv", "kv.pool", "demo"];
         stage.step("fencepost", &check, 1)?;
         let id = stage.finding()?;
         say("\nThe crash can be had again at any time, on the plain program (fencepost debug: under gdb):")?;
@@ -97,19 +93,11 @@ impl Demo {
         let recover = "./kv-repaired repaired.pool verify";
         stage.step("fencepost", &["check", "--recover", recover, "--", "./kv-repaired", "repaired.pool", "demo"], 0)?;
 
-        say("")?;
-        if has_report() {
-            say(format_args!("The report: {named}/report.html"))?;
-        }
+        say(format_args!("\nThe report: {named}/report.html"))?;
         say(format_args!("The bug:    the lines that it names, in {named}/kv.c"))?;
         say("Now yours:  fencepost check -- ./your-program its arguments")?;
         Ok(())
     }
-}
-
-fn has_report() -> bool {
-    let root = Cli::command();
-    root.find_subcommand("check").is_some_and(|check| check.get_arguments().any(|arg| arg.get_long() == Some("html")))
 }
 
 fn say(text: impl Display) -> Result<(), End> {
@@ -197,7 +185,8 @@ impl Stage {
     /// The id of what was found.
     fn finding(&self) -> Result<String, End> {
         let bundles = fs::read_dir(self.folder.join(FOLDER)).into_iter().flatten().flatten();
-        let first = bundles.map(|bundle| bundle.file_name().to_string_lossy().into_owned()).min();
+        let folders = bundles.filter(|bundle| bundle.path().is_dir());
+        let first = folders.map(|bundle| bundle.file_name().to_string_lossy().into_owned()).min();
         first.ok_or_else(|| End::Failed("the check has left no finding to show again".to_owned()))
     }
 }
