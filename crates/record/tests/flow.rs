@@ -152,9 +152,24 @@ struct Run<'a> {
     executable: &'a Path,
     built: &'a Path,
     folder: &'a Path,
+    /// Of `fencepost record`.
+    arguments: &'a [String],
 }
 
 impl Run<'_> {
+    /// What was given for an option.
+    fn given(&self, option: &str) -> Vec<String> {
+        self.arguments.windows(2).filter(|pair| pair[0] == option).map(|pair| pair[1].clone()).collect()
+    }
+
+    fn probe<'s>(&self, stop: &'s StopRequest) -> ProbeRecorder<'s> {
+        let mut probe = ProbeRecorder::new(stop);
+        if let Some(bytes) = self.given("--cache-bytes").first() {
+            probe.cache_bytes = bytes.parse().unwrap();
+        }
+        probe
+    }
+
     fn target(&self) -> Target {
         let _ = fs::remove_dir_all(self.folder);
         fs::create_dir_all(self.folder).unwrap();
@@ -169,8 +184,11 @@ impl Run<'_> {
     /// The flow, if it is wanted, and the trace.
     fn record<R: Recorder>(&self, recorder: &R, flow: bool) -> Result<(Collect, Vec<u8>), String> {
         let sink = Arc::new(Mutex::new(Collect::default()));
-        let options =
-            RecordOptions { flow: flow.then(|| FlowHandle::new(Arc::clone(&sink))), ..RecordOptions::default() };
+        let flow = flow.then(|| FlowHandle::new(Arc::clone(&sink)));
+        let (watch, pm) = (self.given("--watch"), self.given("--pm"));
+        // Patterns match absolute paths.
+        let pm = pm.iter().map(|glob| self.folder.join(glob).display().to_string()).collect();
+        let options = RecordOptions { flow, watch, pm, ..RecordOptions::default() };
         let path = self.folder.with_extension("fptrace");
         let _ = fs::remove_file(&path);
         let meta = Meta { command: Vec::new(), cwd: String::new(), recorder: String::new(), options: Vec::new() };
@@ -192,7 +210,12 @@ fn compare(step: &Collect, probe: &Collect) -> Result<(), String> {
     if step.threads.len() != probe.threads.len() {
         return Err(format!("{} threads and {} threads", step.threads.len(), probe.threads.len()));
     }
+    let joins = step.threads.len() > 1 && step.births.iter().any(|birth| birth.contains("by Some"));
     for ((thread, a), (_, b)) in step.threads.iter().zip(&probe.threads) {
+        // Whether a thread that is joined has ended already is a matter of luck.
+        if joins && *thread == ThreadId(0) {
+            continue;
+        }
         let same = a.iter().zip(b).take_while(|(a, b)| a == b).count();
         if same < a.len() || same < b.len() {
             let mut text =
@@ -215,19 +238,35 @@ fn compare(step: &Collect, probe: &Collect) -> Result<(), String> {
 }
 
 /// What is tried by default: quick ones of every kind.
-const USUAL: &[&str] =
-    &["isa/rep_movs", "isa/locked", "flags/loops", "code/build_static", "signals/segv", "process/fork"];
+const USUAL: &[&str] = &[
+    "code/build_static",
+    "code/many_blocks",
+    "flags/loops",
+    "flags/registers_kept",
+    "isa/avx512",
+    "isa/locked",
+    "isa/rep_movs",
+    "isa/scatter",
+    "isa/stack_in_pm",
+    "process/fork",
+    "signals/fpe_ill_trap",
+    "threads/atomics2",
+    "threads/joined",
+    "watch/arguments",
+];
 
 /// What they execute depends on time, on the scheduler, or on what the engine does not offer (rseq, in an image whose
 /// environment says nothing about it). Their flow must be free of gaps all the same.
 const RACES: &[&str] = &[
+    // Its first `brk` fails under the engine.
+    "code/build_static_pie",
     "process/exec_self",
     "process/spawn",
     "signals/interrupted",
     "signals/timer",
     "threads/atomics2",
     "threads/exit_under_way",
-    "threads/joined",
+    "threads/in_turn",
     "threads/mutex4",
     "threads/one_line",
     "threads/scoped",
@@ -246,7 +285,8 @@ fn with(program: &Program, attempt: impl FnOnce(&Program, &Run<'_>) -> Result<()
     let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("flow");
     let built: PathBuf = space.join("built");
     let executable = program.build(&built).map_err(|error| error.to_string())?;
-    let run = Run { executable: &executable, built: &built, folder: &space.join("run").join(&program.name) };
+    let folder = space.join("run").join(&program.name);
+    let run = Run { executable: &executable, built: &built, folder: &folder, arguments: program.record_args() };
     // The reference starts programs where this process is.
     std::env::set_current_dir(&space).map_err(|error| error.to_string())?;
     attempt(program, &run).map_err(|why| format!("{}: {why}", program.name))
@@ -260,7 +300,8 @@ fn the_engine_and_the_reference_see_the_same_flow() {
     let cpu = Cpu::here();
     let mut complaints = Vec::new();
     for program in conformance_programs().unwrap().iter().filter(|program| wanted(program)) {
-        if program.missing_feature(&cpu).is_none() && program.refusal().is_none() && program.record_args().is_empty() {
+        let loads = program.record_args().iter().any(|argument| argument == "--loads");
+        if program.missing_feature(&cpu).is_none() && program.refusal().is_none() && !loads {
             complaints.extend(with(program, try_one).err());
         }
     }
@@ -311,7 +352,8 @@ fn a_block_that_a_signal_cuts_goes_on_where_it_was_left() {
     fs::write(&source, INTERRUPTED).unwrap();
     let built = Command::new("cc").args(["-O1", "-w", "-static", "-o"]).args([&executable, &source]).status().unwrap();
     assert!(built.success());
-    let run = Run { executable: &executable, built: folder.path(), folder: &folder.path().join("run") };
+    let runs = folder.path().join("run");
+    let run = Run { executable: &executable, built: folder.path(), folder: &runs, arguments: &[] };
     let stop = StopRequest::new();
     let (flow, _) = run.record(&ProbeRecorder::new(&stop), true).unwrap();
     let thread = &flow.interruptions[&ThreadId(0)];
@@ -321,7 +363,7 @@ fn a_block_that_a_signal_cuts_goes_on_where_it_was_left() {
 
 fn try_one(program: &Program, run: &Run<'_>) -> Result<(), String> {
     let stop = StopRequest::new();
-    let probe = ProbeRecorder::new(&stop);
+    let probe = run.probe(&stop);
     let (_, plain) = run.record(&probe, false)?;
     let (flow, with_flow) = run.record(&probe, true)?;
     assert!(flow.finished);
@@ -329,13 +371,9 @@ fn try_one(program: &Program, run: &Run<'_>) -> Result<(), String> {
     if plain != with_flow && !compared.unordered && !compared.thread_events_float {
         return Err("the trace is another one with flow mode".to_owned());
     }
-    for (thread, interruptions) in &flow.interruptions {
-        if let Some(error) = interruptions.errors.first() {
-            return Err(format!("{thread:?} {error}"));
-        }
-    }
     if RACES.contains(&program.name.as_str()) {
-        return Ok(());
+        let mut errors = flow.interruptions.iter().flat_map(|(thread, i)| i.errors.iter().map(move |e| (thread, e)));
+        return errors.next().map_or(Ok(()), |(thread, error)| Err(format!("{thread:?} {error}")));
     }
     let (reference, _) = run.record(&StepRecorder, true)?;
     let instructions: usize = flow.threads.values().map(Vec::len).sum();

@@ -25,6 +25,9 @@ pub(super) fn configure(
     options: &RecordOptions,
     cache_bytes: u64,
 ) -> Result<(), LaunchError> {
+    if options.flow.is_some() && options.loads {
+        return Err(LaunchError::FlowAndLoads);
+    }
     control.version = WIRE_VERSION;
     control.options = bits(options);
     control.cache_bytes = cache_bytes;

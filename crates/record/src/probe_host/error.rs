@@ -15,6 +15,8 @@ pub enum LaunchError {
     TooMany { option: &'static str, most: usize },
     #[error("the program's path is {0} bytes long; at most {most} can be passed to the probe", most = wire::control::EXEC_BYTES - 16)]
     PathTooLong(usize),
+    #[error("loads and the flow of a run cannot be recorded at once; the flow has every load")]
+    FlowAndLoads,
     #[error("cannot start the probe in the target's process: {0}")]
     Exec(io::Error),
 }
