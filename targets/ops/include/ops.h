@@ -43,6 +43,17 @@ static inline void ops_start(const char *path, size_t size, void (*start)(void *
 }
 
 /* `operate` gets an operation's letter and its numbers, and prints the answer. */
+static inline void ops_serve(void (*operate)(char kind, uint64_t a, uint64_t b))
+{
+	char line[256];
+	while (fgets(line, sizeof line, stdin)) {
+		char kind = 0;
+		uint64_t a = 0, b = 0;
+		if (sscanf(line, " %c %" SCNu64 " %" SCNu64, &kind, &a, &b) >= 1)
+			operate(kind, a, b);
+	}
+}
+
 static inline int ops_main(int argc, char **argv, size_t size, void (*start)(void *pm, int is_new),
 			   void (*operate)(char kind, uint64_t a, uint64_t b))
 {
@@ -51,13 +62,7 @@ static inline int ops_main(int argc, char **argv, size_t size, void (*start)(voi
 		return 2;
 	}
 	ops_start(argv[1], size, start);
-	char line[256];
-	while (fgets(line, sizeof line, stdin)) {
-		char kind = 0;
-		uint64_t a = 0, b = 0;
-		if (sscanf(line, " %c %" SCNu64 " %" SCNu64, &kind, &a, &b) >= 1)
-			operate(kind, a, b);
-	}
+	ops_serve(operate);
 	return 0;
 }
 #endif

@@ -25,7 +25,7 @@ struct Slot {
     head: u64,
     /// How often it was written.
     writes: u64,
-    reserved: [u64; 2],
+    reserved: [u64; 4],
     value: u64,
 }
 
