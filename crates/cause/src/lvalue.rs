@@ -50,8 +50,17 @@ fn assigned(code: &str) -> Option<&str> {
     // Declarations, conditions and loops are not stores to PM.
     let word = left.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
     let first_is_keyword = matches!(word, "if" | "for" | "while" | "return" | "let" | "const" | "static" | "auto");
-    let is_declaration = left.contains(' ') && !left.contains(['[', '(', '*']);
-    (!first_is_keyword && !is_declaration).then_some(left)
+    (!first_is_keyword && !outermost(left).trim().contains(' ')).then_some(left)
+}
+
+/// Without what stands in parentheses or brackets: a place is one word then, a declaration at least two.
+fn outermost(code: &str) -> String {
+    let mut depth = 0;
+    let outside = code.chars().filter(|&c| {
+        depth += i32::from("([".contains(c)) - i32::from(")]".contains(c));
+        depth == 0
+    });
+    outside.collect()
 }
 
 /// The first argument of a call that writes to it.
@@ -94,9 +103,17 @@ mod tests {
 
     #[test]
     fn anything_else_has_no_name() {
-        for line in
-            ["if (a == b)", "for (i = 0; i < n; i++)", "int x = 3;", "insert(p, key);", "", "return a = b;", "a <= b;"]
-        {
+        for line in [
+            "if (a == b)",
+            "for (i = 0; i < n; i++)",
+            "int x = 3;",
+            "insert(p, key);",
+            "",
+            "return a = b;",
+            "a <= b;",
+            "struct slot *slot = &s[i];",
+            "TOID(struct root) root = POBJ_ROOT(pool, struct root);",
+        ] {
             assert_eq!(of_text(line), None, "{line}");
         }
     }

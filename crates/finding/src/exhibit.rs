@@ -173,6 +173,8 @@ pub enum Comparison {
     /// The missing stores are in PM as well.
     #[default]
     Restored,
+    /// The stores that are there too early are not in PM.
+    Without,
     /// Power fails just before the store that is there too early.
     Before,
 }

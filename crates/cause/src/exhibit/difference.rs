@@ -41,6 +41,17 @@ pub fn difference(
         let passes = passes(&passing);
         return Ok(compare(reader, timeline, Comparison::Restored, passes, &failing, &passing, &[]));
     }
+    let mut without = Assignment::of(&view, &cause.state);
+    for early in &cause.present {
+        let Some(at) = view.index_of(early.line) else { continue };
+        let kept = view.lines()[at].stores().iter().take_while(|store| store.event < early.event).count() as u32;
+        without.0[at] = Content::whole(without.0[at].kept.min(kept));
+    }
+    let passing = view.image(&without.state(&view)).map_err(TrialError::from)?;
+    let differs = passing.lines() != failing.lines();
+    if differs && passes(&passing) {
+        return Ok(compare(reader, timeline, Comparison::Without, true, &failing, &passing, &[]));
+    }
     let turn = cause.present.last().map_or(cause.point.at, |store| store.event);
     let mut earlier = Walk::new(reader, rules)?;
     earlier.advance_to(turn)?;

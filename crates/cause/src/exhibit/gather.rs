@@ -46,7 +46,7 @@ pub enum ExhibitError {
 }
 
 impl Case<'_> {
-    /// `passes` runs recovery on an image, once.
+    /// `passes` runs recovery on an image; it is asked a few times at most.
     pub fn exhibit(&self, passes: &mut dyn FnMut(&CrashImage<'_>) -> bool) -> Result<Exhibit, ExhibitError> {
         let Case { reader, rules, cause, finding, .. } = *self;
         let mut places = Places::new(reader.tables(), self.libraries);

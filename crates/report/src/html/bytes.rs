@@ -5,6 +5,8 @@ use finding::exhibit::{Comparison, Difference, LineDifference};
 use super::overview::{counted_long, number};
 
 const PER_ROW: usize = 16;
+/// Lines that are shown at once.
+const OPEN: usize = 4;
 /// Colours of fields; they are used in turn.
 const COLOURS: usize = 6;
 
@@ -14,6 +16,8 @@ pub struct DiffView {
     /// What the other side is.
     pub other: &'static str,
     pub lines: Vec<LineView>,
+    /// Those that are folded away.
+    pub more: Vec<LineView>,
     pub left_out: String,
 }
 
@@ -55,13 +59,20 @@ pub fn view(difference: &Difference) -> Option<DiffView> {
     let state = match (difference.with, difference.passes) {
         (Comparison::Restored, true) => "the same crash with the missing stores in PM; recovery passes on that",
         (Comparison::Restored, false) => "the same crash with the missing stores in PM",
+        (Comparison::Without, true) => "the same crash without the stores that came too early; recovery passes on that",
+        (Comparison::Without, false) => "the same crash without the stores that came too early",
         (Comparison::Before, true) => "a crash just before the store that came too early; recovery passes on that",
         (Comparison::Before, false) => "a crash just before that store",
     };
     Some(DiffView {
         words: format!("{lines} {verb} from {state}."),
-        other: if difference.with == Comparison::Restored { "with the missing stores" } else { "just before" },
-        lines: difference.lines.iter().map(line).collect(),
+        other: match difference.with {
+            Comparison::Restored => "with the missing stores",
+            Comparison::Without => "without the early stores",
+            Comparison::Before => "just before",
+        },
+        lines: difference.lines.iter().take(OPEN).map(line).collect(),
+        more: difference.lines.iter().skip(OPEN).map(line).collect(),
         left_out: match difference.left_out {
             0 => String::new(),
             more => format!("{} more lines differ and are not shown.", number(more)),

@@ -74,7 +74,7 @@ fn lead(run: &Run, crashes: usize) -> String {
             counted_long(crash.points_wanted, "crash point"),
         ),
         _ => format!(
-            "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. Each finding below is one cause, confirmed twice on the uninstrumented program.",
+            "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. Each of these findings is one cause, and was confirmed twice on the uninstrumented program.",
             number(crash.states_failing),
         ),
     }

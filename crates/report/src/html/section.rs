@@ -25,6 +25,8 @@ pub struct SectionView {
     /// HTML.
     pub title: String,
     pub short: String,
+    /// The guilty line, short.
+    pub at: String,
     /// What the text filter looks at.
     pub words: String,
     pub times: String,
@@ -123,6 +125,7 @@ impl Section<'_> {
             class: finding.class.name(),
             title: prose(&capital(&finding.title)),
             short: prose(&capital(&short(&finding.title))),
+            at: at(finding.guilty()),
             words: self.words(),
             times,
             story: exhibit.map_or_else(String::new, story),
@@ -286,6 +289,14 @@ fn short(title: &str) -> String {
     }
 }
 
+fn at(guilty: &Location) -> String {
+    let function = guilty.function.as_deref().unwrap_or("?");
+    match (&guilty.file, guilty.line) {
+        (Some(file), Some(line)) => format!("{function} · {}:{line}", file.rsplit('/').next().unwrap_or(file)),
+        _ => format!("{function} · {}", guilty.module),
+    }
+}
+
 /// The terminal's titles begin small; headings do not.
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
@@ -328,13 +339,10 @@ fn operation(operation: &Operation) -> OperationView {
 }
 
 fn commands(finding: &Finding) -> Vec<CommandView> {
-    let mut commands = Vec::new();
-    if let Some(replay) = &finding.replay {
-        commands.push(CommandView { text: replay.clone(), words: "runs recovery on this crash image" });
-        let debug = replay.replacen("fencepost replay", "fencepost debug", 1);
-        commands.push(CommandView { text: debug, words: "the same under gdb" });
-    }
-    commands
-        .push(CommandView { text: format!("fencepost explain {}", finding.rule), words: "the rule, in the terminal" });
-    commands
+    let Some(replay) = &finding.replay else { return Vec::new() };
+    let debug = replay.replacen("fencepost replay", "fencepost debug", 1);
+    vec![
+        CommandView { text: replay.clone(), words: "runs recovery on this crash image" },
+        CommandView { text: debug, words: "the same under gdb" },
+    ]
 }

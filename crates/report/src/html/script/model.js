@@ -15,6 +15,7 @@ function Model(data) {
       model.lanes[mark.lane].steps.push({ at: index + 1, stored: mark.stored, asked: mark.asked, guaranteed: mark.guaranteed });
     });
   });
+  this.nameLanes();
 }
 // The newest step of a lane at a place, by bisection.
 Model.prototype.stepIndex = function (lane, place) {
@@ -65,5 +66,13 @@ function valueOf(hex) {
   }
   return hex.slice(0, 16) + "… (" + bytes.length + " bytes)";
 }
-function laneName(lane) { return lane.lane.names.length ? lane.lane.names.join(", ") : "line"; }
+// A line that the source has no name for is called after the code that stores to it.
+Model.prototype.nameLanes = function () {
+  var model = this;
+  this.lanes.forEach(function (lane) {
+    var store = lane.stores.find(function (write) { return write.guilty; }) || lane.stores[0];
+    lane.name = lane.lane.names.join(", ") || (store && model.placeName(store.place)) || "line";
+  });
+};
+function laneName(lane) { return lane.name; }
 function laneOffset(lane) { return lane.lane.pool + " + 0x" + lane.lane.offset.toString(16); }
