@@ -93,6 +93,8 @@ fn line(line: &LineDifference) -> LineView {
         let end = (usize::from(field.start) + usize::from(field.len)).min(of_byte.len());
         of_byte.get_mut(usize::from(field.start)..end).into_iter().flatten().for_each(|byte| *byte = Some(number));
     }
+    // A column of dots says nothing.
+    let has_text = [&failing, &passing].iter().any(|bytes| bytes.windows(3).any(|three| three.iter().all(is_text)));
     let rows = |own: &[u8], other: &[u8]| -> Vec<Row> {
         let row = |(number, chunk): (usize, &[u8])| {
             let first = number * PER_ROW;
@@ -115,10 +117,7 @@ fn line(line: &LineDifference) -> LineView {
             Row {
                 offset: format!("{:#x}", line.offset.0 + first as u64),
                 bytes: chunk.iter().enumerate().map(byte).collect(),
-                ascii: chunk
-                    .iter()
-                    .map(|&byte| if (0x20..0x7f).contains(&byte) { char::from(byte) } else { '·' })
-                    .collect(),
+                ascii: if has_text { chunk.iter().copied().map(shown).collect() } else { String::new() },
             }
         };
         own.chunks(PER_ROW).enumerate().map(row).collect()
@@ -129,6 +128,14 @@ fn line(line: &LineDifference) -> LineView {
         passing: rows(&passing, &failing),
         fields,
     }
+}
+
+fn is_text(byte: &u8) -> bool {
+    (0x20..0x7f).contains(byte)
+}
+
+fn shown(byte: u8) -> char {
+    if is_text(&byte) { char::from(byte) } else { '·' }
 }
 
 /// Of hexadecimal digits; others end it.

@@ -73,10 +73,13 @@ fn lead(run: &Run, crashes: usize) -> String {
             number(crash.points_decided),
             counted_long(crash.points_wanted, "crash point"),
         ),
-        _ => format!(
-            "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. Each of these findings is one cause, and was confirmed twice on the uninstrumented program.",
-            number(crash.states_failing),
-        ),
+        _ => {
+            let each = if crashes == 1 { "The finding is its cause" } else { "Each finding is one cause" };
+            format!(
+                "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. {each}, confirmed twice on the uninstrumented program.",
+                number(crash.states_failing),
+            )
+        }
     }
 }
 

@@ -18,7 +18,7 @@ fn opened() -> Browser {
 }
 
 /// Until the first time line is there.
-fn ready(browser: &mut Browser) {
+pub fn ready(browser: &mut Browser) {
     browser.value(
         "new Promise(done => { const look = () => document.querySelector('.timeline').dataset.ready ? done(1) : requestAnimationFrame(look); look(); })",
     );

@@ -106,7 +106,8 @@ impl Browser {
         self.visit(&path);
     }
 
-    fn visit(&mut self, path: &Path) {
+    /// Opens a file.
+    pub fn visit(&mut self, path: &Path) {
         self.loaded = false;
         self.ask("Page.navigate", json!({ "url": format!("file://{}", path.display()) }));
         while !self.loaded {
@@ -129,6 +130,21 @@ impl Browser {
     /// Waits for the next two frames: what a click led to is drawn then.
     pub fn settle(&mut self) {
         self.value("new Promise(r => requestAnimationFrame(() => requestAnimationFrame(() => r(1))))");
+    }
+
+    /// A picture of an element, or of the whole window.
+    pub fn picture(&mut self, selector: Option<&str>) -> Vec<u8> {
+        let mut params = json!({ "format": "png" });
+        if let Some(selector) = selector {
+            let place = self.value(&format!(
+                "(() => {{ const r = document.querySelector({selector:?}).getBoundingClientRect(); \
+                 return [r.x + scrollX - 12, r.y + scrollY - 12, r.width + 24, r.height + 24]; }})()"
+            ));
+            params["captureBeyondViewport"] = json!(true);
+            params["clip"] = json!({ "x": place[0], "y": place[1], "width": place[2], "height": place[3], "scale": 1 });
+        }
+        let picture = self.ask("Page.captureScreenshot", params);
+        base64(picture["data"].as_str().unwrap())
     }
 
     /// A real click in the middle of an element.
@@ -166,6 +182,24 @@ impl Browser {
         }
         self.settle();
     }
+}
+
+/// What the protocol has for bytes (RFC 4648 §4).
+fn base64(text: &str) -> Vec<u8> {
+    let value = |c: u8| match c {
+        b'A'..=b'Z' => c - b'A',
+        b'a'..=b'z' => c - b'a' + 26,
+        b'0'..=b'9' => c - b'0' + 52,
+        b'+' => 62,
+        _ => 63,
+    };
+    let digits: Vec<u8> = text.bytes().filter(|&c| c != b'=').map(value).collect();
+    let mut bytes = Vec::with_capacity(digits.len() * 3 / 4);
+    for four in digits.chunks(4) {
+        let bits = four.iter().enumerate().fold(0u32, |bits, (at, digit)| bits | u32::from(*digit) << (18 - 6 * at));
+        bytes.extend_from_slice(&bits.to_be_bytes()[1..four.len()]);
+    }
+    bytes
 }
 
 impl Drop for Browser {

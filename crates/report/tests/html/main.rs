@@ -2,5 +2,6 @@
 
 mod browser;
 mod devtools;
+mod pictures;
 mod sample;
 mod text;

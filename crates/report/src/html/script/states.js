@@ -50,7 +50,7 @@ function where(model, place) {
   text.appendChild(element("b", "", place === model.crash ? "⚡ Where it failed: " : "If power failed here: "));
   var before = next ? "before event " + next.id.toLocaleString("en") + ", " + next.what + (next.place === undefined ? "" : " in " + model.placeName(next.place)) : "after the last event of this window";
   var states = String(here.states), many = states.length > 15 ? "about 10^" + (states.length - 1) + " states" : count(here.states, "state");
-  var left = here.dirty === 0 ? "Everything on the lines followed is guaranteed." : here.dirty + " of the " + count(model.lanes.length, "line") + " followed " + (here.dirty === 1 ? "is" : "are") + " not guaranteed: " + many + " possible.";
+  var left = here.dirty === 0 ? "Everything on the lines followed is guaranteed." : here.dirty + " of the " + count(model.lanes.filter(function (lane) { return lane.stores.length; }).length, "line") + " followed " + (here.dirty === 1 ? "is" : "are") + " not guaranteed: " + many + " possible.";
   text.appendChild(document.createTextNode(before + ". " + left));
   return text;
 }
