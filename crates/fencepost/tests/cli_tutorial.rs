@@ -1,4 +1,4 @@
-//! `docs/tutorial.md`, command by command: each ends as the page says, and prints what the page shows.
+//! Pages of the documentation, command by command: each ends as the page says, and prints what the page shows.
 
 use std::env;
 use std::ffi::OsString;
@@ -71,30 +71,46 @@ fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-#[test]
-fn every_command_of_the_tutorial() {
+/// Runs the commands of a page in a folder with these files of the repository.
+#[track_caller]
+fn follow(page: &str, files: &[&str], prepare: &str) {
     let folder = tempfile::tempdir().expect("temporary directory");
-    for example in ["log.c", "stack.c"] {
-        fs::copy(repository().join("docs/examples").join(example), folder.path().join(example)).expect("there");
+    for file in files {
+        let file = repository().join(file);
+        fs::copy(&file, folder.path().join(file.file_name().expect("a name"))).expect("there");
     }
     let mut path = OsString::from(Path::new(env!("CARGO_BIN_EXE_fencepost")).parent().expect("a folder"));
     path.push(":");
     path.push(env::var_os("PATH").unwrap_or_default());
-    let page = fs::read_to_string(repository().join("docs/tutorial.md")).expect("there");
-    let steps = steps(&page);
-    assert!(steps.len() >= 7, "{steps:#?}");
+    let bash = |commands: &str| {
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(format!("exec 2>&1\n{commands}")).current_dir(folder.path());
+        shell.env("PATH", &path).env_remove("PMEM_IS_PMEM_FORCE");
+        let output = shell.output().expect("bash starts");
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{commands}\n{said}");
+        said
+    };
+    bash(prepare);
+    let steps = steps(&fs::read_to_string(repository().join(page)).expect("there"));
+    assert!(!steps.is_empty(), "{page} has no commands");
     let mut exports = String::new();
     for step in steps {
-        let mut shell = Command::new("bash");
-        shell.arg("-c").arg(format!("exec 2>&1\n{exports}{}", script(&step.commands)));
-        shell.current_dir(folder.path()).env("PATH", &path).env_remove("PMEM_IS_PMEM_FORCE");
-        let output = shell.output().expect("bash starts");
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert!(output.status.success(), "{:#?}\n{said}", step.commands);
+        let said = bash(&format!("{exports}{}", script(&step.commands)));
         for line in &step.shown {
             let there = said.contains(line.as_str()) || (counts(line) && masked(&said).contains(&masked(line)));
             assert!(there, "`{line}` is not in what this printed: {:#?}\n{said}", step.commands);
         }
         exports.extend(step.commands.iter().filter(|line| line.starts_with("export ")).map(|line| format!("{line}\n")));
     }
+}
+
+#[test]
+fn the_tutorial() {
+    follow("docs/tutorial.md", &["docs/examples/log.c", "docs/examples/stack.c"], "true");
+}
+
+#[test]
+fn the_page_about_ci() {
+    follow("docs/ci.md", &["targets/demo/kv.c"], "cc -O1 -g kv.c -o kv");
 }
