@@ -6,7 +6,7 @@
 
 use std::hash::Hasher;
 
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use serde::{Deserialize, Serialize};
 use trace::event::{CodeAddr, PoolId};
 
@@ -34,7 +34,7 @@ impl Span {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Word {
     pool: PoolId,
     number: u64,
@@ -91,8 +91,9 @@ pub struct Counts {
     pub unbreakable: u64,
 }
 
+/// The second place, the first, and so on: all orders of one second place are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct OrderRow(Rule, SpanNo, SpanNo, u32, u32);
+struct OrderRow(SpanNo, SpanNo, Rule, u32, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct GuardianRow(SpanNo, u32, u32);
@@ -111,11 +112,8 @@ pub(crate) struct Rows {
 #[derive(Clone, Debug, Default)]
 pub struct Conditions {
     rows: Rows,
-    by_word: FxHashMap<Word, Vec<SpanNo>>,
-    /// Per span: the orders that it is the second of.
-    by_second: FxHashMap<SpanNo, Vec<u32>>,
-    by_pair: FxHashMap<(SpanNo, SpanNo), u32>,
-    guards: FxHashMap<SpanNo, u32>,
+    /// Ascending.
+    words: Vec<(Word, SpanNo)>,
 }
 
 impl Conditions {
@@ -136,7 +134,7 @@ impl Conditions {
             .iter()
             .map(|order| {
                 let (a, b) = evidence(order.evidence);
-                OrderRow(order.rule, span(order.first), span(order.second), a, b)
+                OrderRow(span(order.second), span(order.first), order.rule, a, b)
             })
             .collect();
         let mut guardian_rows: Vec<GuardianRow> = guardians
@@ -154,30 +152,21 @@ impl Conditions {
             .expect("numbers of spans and code are right")
     }
 
-    /// None if a row names a span or an instruction that is not there.
+    /// None if a row names a span or an instruction that is not there, or is not where it should be.
     pub(crate) fn from_rows(rows: Rows) -> Option<Self> {
         let (spans, code) = (rows.spans.len() as u32, rows.code.len() as u32);
-        let right = rows.orders.iter().all(|row| row.1.0.max(row.2.0) < spans && row.3.max(row.4) < code)
-            && rows.guardians.iter().all(|row| row.0.0 < spans && row.1.max(row.2) < code);
+        let right = rows.orders.iter().all(|row| row.0.0.max(row.1.0) < spans && row.3.max(row.4) < code)
+            && rows.guardians.iter().all(|row| row.0.0 < spans && row.1.max(row.2) < code)
+            && rows.orders.is_sorted()
+            && rows.guardians.is_sorted();
         if !right {
             return None;
         }
-        let mut conditions = Conditions { rows, ..Conditions::default() };
-        for (number, span) in conditions.rows.spans.iter().enumerate() {
-            for word in span.words() {
-                conditions.by_word.entry(word).or_default().push(SpanNo(number as u32));
-            }
-        }
-        for (number, row) in conditions.rows.orders.iter().enumerate() {
-            let pair = conditions.by_pair.entry((row.1, row.2));
-            let is_new = matches!(pair, std::collections::hash_map::Entry::Vacant(_));
-            pair.or_insert(number as u32);
-            if is_new {
-                conditions.by_second.entry(row.2).or_default().push(number as u32);
-            }
-        }
-        conditions.guards = (0..).zip(&conditions.rows.guardians).map(|(number, row)| (row.0, number)).collect();
-        Some(conditions)
+        let numbered = (0..).map(SpanNo).zip(&rows.spans);
+        let mut words: Vec<(Word, SpanNo)> =
+            numbered.flat_map(|(number, span)| span.words().map(move |word| (word, number))).collect();
+        words.sort_unstable();
+        Some(Conditions { rows, words })
     }
 
     pub(crate) fn rows(&self) -> &Rows {
@@ -192,7 +181,7 @@ impl Conditions {
         self.rows.orders.is_empty() && self.rows.guardians.is_empty()
     }
 
-    /// All orders, by rule and places. One pair of places may be ordered by several rules.
+    /// All orders, by their second place. One pair of places may be ordered by several rules.
     pub fn orders(&self) -> impl ExactSizeIterator<Item = Order> {
         self.rows.orders.iter().map(|&row| self.order(row))
     }
@@ -201,7 +190,7 @@ impl Conditions {
         self.rows.guardians.iter().map(|&row| self.guardian(row))
     }
 
-    fn order(&self, OrderRow(rule, first, second, a, b): OrderRow) -> Order {
+    fn order(&self, OrderRow(second, first, rule, a, b): OrderRow) -> Order {
         let code = &self.rows.code;
         let evidence = (code[a as usize], code[b as usize]);
         Order { rule, first: self.span(first), second: self.span(second), evidence }
@@ -218,7 +207,9 @@ impl Conditions {
 
     /// The places of conditions that overlap this one, ascending.
     pub fn overlapping(&self, span: Span) -> Vec<SpanNo> {
-        let near = span.words().filter_map(|word| self.by_word.get(&word)).flatten().copied();
+        let (Some(first), Some(last)) = (span.words().next(), span.words().last()) else { return Vec::new() };
+        let from = self.words.partition_point(|&(word, _)| word < first);
+        let near = self.words[from..].iter().take_while(|&&(word, _)| word <= last).map(|&(_, number)| number);
         let mut found: Vec<SpanNo> = near.filter(|&number| self.span(number).overlaps(span)).collect();
         found.sort_unstable();
         found.dedup();
@@ -227,28 +218,36 @@ impl Conditions {
 
     /// The order of two places, if there is one; the first rule that gives it.
     pub fn between(&self, first: SpanNo, second: SpanNo) -> Option<Order> {
-        self.by_pair.get(&(first, second)).map(|&row| self.order(self.rows.orders[row as usize]))
+        let rows = self.rows_of(second);
+        let at = rows.partition_point(|row| row.1 < first);
+        rows.get(at).filter(|row| row.1 == first).map(|&row| self.order(row))
     }
 
-    /// How many places must be in PM before this one.
+    fn rows_of(&self, second: SpanNo) -> &[OrderRow] {
+        let from = self.rows.orders.partition_point(|row| row.0 < second);
+        let count = self.rows.orders[from..].partition_point(|row| row.0 == second);
+        &self.rows.orders[from..from + count]
+    }
+
+    /// How many orders say what must be in PM before this place.
     pub fn count_before(&self, second: SpanNo) -> usize {
-        self.by_second.get(&second).map_or(0, Vec::len)
+        self.rows_of(second).len()
     }
 
-    /// The places that must be in PM before this one.
+    /// The places that must be in PM before this one, ascending; one that several rules name comes several times.
     pub fn before(&self, second: SpanNo) -> impl Iterator<Item = SpanNo> {
-        let rows = self.by_second.get(&second).into_iter().flatten();
-        rows.map(|&row| self.rows.orders[row as usize].1)
+        self.rows_of(second).iter().map(|row| row.1)
     }
 
     pub fn guardian_at(&self, span: SpanNo) -> Option<Guardian> {
-        self.guards.get(&span).map(|&row| self.guardian(self.rows.guardians[row as usize]))
+        let at = self.rows.guardians.binary_search_by_key(&span, |row| row.0).ok()?;
+        Some(self.guardian(self.rows.guardians[at]))
     }
 
     /// Stands for all conditions: equal ones have equal digests.
     pub fn digest(&self) -> u64 {
         let mut hasher = FxHasher::default();
-        for OrderRow(rule, first, second, ..) in &self.rows.orders {
+        for OrderRow(second, first, rule, ..) in &self.rows.orders {
             hasher.write_u8(*rule as u8);
             hasher.write_u64(u64::from(first.0) << 32 | u64::from(second.0));
         }
@@ -313,7 +312,7 @@ mod tests {
         let number = |span: Span| conditions.overlapping(span)[0];
         assert_eq!(conditions.between(number(a), number(b)).unwrap().rule, Rule::Po1);
         assert!(conditions.between(number(b), number(a)).is_none());
-        assert_eq!(conditions.before(number(b)).collect::<Vec<_>>(), [number(a), number(c)]);
+        assert_eq!(conditions.before(number(b)).collect::<Vec<_>>(), [number(a), number(a), number(c)]);
         assert_eq!(conditions.guardian_at(number(b)), Some(guardian));
         assert_eq!(conditions.guardian_at(number(a)), None);
     }

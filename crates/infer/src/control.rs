@@ -43,7 +43,7 @@ impl Control {
 
     /// A branch that carries `labels` goes one of its ways; `until` is asked for if that matters.
     pub fn branch(&mut self, sets: &mut LabelSets, labels: SetId, until: impl FnOnce() -> Meet) {
-        let inside = sets.union(self.context, labels);
+        let inside = sets.add_newer(self.context, labels);
         if inside == self.context {
             return;
         }

@@ -107,7 +107,7 @@ mod tests {
         assert!(matches!(Conditions::load(&path), Err(ConditionsError::Malformed { .. })));
         std::fs::write(&path, "{\"fencepost_conditions\": 99}").unwrap();
         assert!(matches!(Conditions::load(&path), Err(ConditionsError::Version { found: 99, .. })));
-        let wrong = r#"{"fencepost_conditions":1,"rows":{"spans":[],"code":[],"orders":[["po1",0,1,0,0]],"guardians":[],
+        let wrong = r#"{"fencepost_conditions":1,"rows":{"spans":[],"code":[],"orders":[[0,1,"po1",0,0]],"guardians":[],
             "counts":{"instructions":0,"pm_loads":0,"pm_stores":0,"sets_cut":0,"dropped":0,"unbreakable":0}}}"#;
         std::fs::write(&path, wrong).unwrap();
         assert!(Conditions::load(&path).unwrap_err().to_string().contains("out of range"));

@@ -9,7 +9,7 @@ use trace::event::{CodeAddr, PoolId};
 use crate::conditions::{Conditions, Counts, Guardian, Order, Rule, Span};
 use crate::labels::{Label, LabelSets, SetId};
 
-/// Orders to keep, at most: a quarter of a gigabyte.
+/// Orders to keep, at most: a fifth of a gigabyte.
 const MOST_ORDERS: usize = 1 << 22;
 
 /// Remembered accesses; a power of two.
@@ -26,10 +26,14 @@ enum Met {
     Stored(PlaceNo),
 }
 
+/// An instruction, by first appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct CodeNo(u32);
+
 #[derive(Clone, Copy, Debug)]
 struct Loaded {
     place: PlaceNo,
-    code: CodeAddr,
+    code: CodeNo,
     /// The set of this label alone; empty until it is made.
     alone: SetId,
 }
@@ -45,10 +49,12 @@ struct OrderKey {
 pub struct Hints {
     places: Vec<Span>,
     numbers: FxHashMap<Span, PlaceNo>,
+    code: Vec<CodeAddr>,
+    code_numbers: FxHashMap<CodeAddr, CodeNo>,
     loads: Vec<Loaded>,
     labels: FxHashMap<(Span, CodeAddr), Label>,
-    orders: FxHashMap<OrderKey, (CodeAddr, CodeAddr)>,
-    guardians: FxHashMap<PlaceNo, (CodeAddr, CodeAddr)>,
+    orders: FxHashMap<OrderKey, (CodeNo, CodeNo)>,
+    guardians: FxHashMap<PlaceNo, (CodeNo, CodeNo)>,
     /// Words of pools that were stored to, 64 to an entry.
     stored: FxHashMap<(PoolId, u64), u64>,
     /// Accesses that gave all that they could, with their sets.
@@ -68,9 +74,9 @@ impl Hints {
         if !control.is_empty() && self.is_new(Met::Loaded(loaded.place), control, SetId::EMPTY) {
             for &guardian in sets.get(control) {
                 let guardian = self.loads[guardian.0 as usize];
-                let evidence = (code, guardian.code);
+                let evidence = (loaded.code, guardian.code);
                 if self.add(Rule::Po3, loaded.place, guardian.place, evidence) {
-                    self.guardians.entry(guardian.place).or_insert((guardian.code, code));
+                    self.guardians.entry(guardian.place).or_insert((guardian.code, loaded.code));
                 }
             }
         }
@@ -91,6 +97,7 @@ impl Hints {
         if !self.is_new(Met::Stored(place), data, control) {
             return;
         }
+        let code = self.code_no(code);
         for (rule, set) in [(Rule::Po1, data), (Rule::Po2, control)] {
             for &label in sets.get(set) {
                 let loaded = self.loads[label.0 as usize];
@@ -123,15 +130,18 @@ impl Hints {
         let mut counts = Counts { sets_cut: sets.cut(), ..self.counts };
         let span = |place: PlaceNo| self.places[place.0 as usize];
         let mut orders = Vec::new();
+        let at = |(first, second): (CodeNo, CodeNo)| (self.code[first.0 as usize], self.code[second.0 as usize]);
+        let stored: Vec<bool> = self.places.iter().map(|&place| self.is_stored(place)).collect();
         for (key, &evidence) in &self.orders {
-            let (first, second) = (span(key.first), span(key.second));
-            if self.is_stored(first) && self.is_stored(second) {
-                orders.push(Order { rule: key.rule, first, second, evidence });
+            if stored[key.first.0 as usize] && stored[key.second.0 as usize] {
+                let (first, second) = (span(key.first), span(key.second));
+                orders.push(Order { rule: key.rule, first, second, evidence: at(evidence) });
             } else {
                 counts.unbreakable += 1;
             }
         }
-        let guardians = self.guardians.iter().map(|(&place, &evidence)| Guardian { span: span(place), evidence });
+        let guardians =
+            self.guardians.iter().map(|(&place, &evidence)| Guardian { span: span(place), evidence: at(evidence) });
         let guardians = guardians.filter(|guardian| self.is_stored(guardian.span)).collect();
         Conditions::new(orders, guardians, counts)
     }
@@ -149,11 +159,20 @@ impl Hints {
         })
     }
 
+    fn code_no(&mut self, at: CodeAddr) -> CodeNo {
+        let code = &mut self.code;
+        *self.code_numbers.entry(at).or_insert_with(|| {
+            code.push(at);
+            CodeNo(code.len() as u32 - 1)
+        })
+    }
+
     #[cold]
     fn new_label(&mut self, span: Span, code: CodeAddr) -> Label {
         let place = self.place(span);
         let label = Label(self.loads.len() as u32);
-        self.loads.push(Loaded { place, code, alone: SetId::EMPTY });
+        let number = self.code_no(code);
+        self.loads.push(Loaded { place, code: number, alone: SetId::EMPTY });
         self.labels.insert((span, code), label);
         label
     }
@@ -170,7 +189,7 @@ impl Hints {
     }
 
     /// False if the two places overlap.
-    fn add(&mut self, rule: Rule, first: PlaceNo, second: PlaceNo, evidence: (CodeAddr, CodeAddr)) -> bool {
+    fn add(&mut self, rule: Rule, first: PlaceNo, second: PlaceNo, evidence: (CodeNo, CodeNo)) -> bool {
         if first == second || self.places[first.0 as usize].overlaps(self.places[second.0 as usize]) {
             return false;
         }
@@ -215,7 +234,7 @@ mod tests {
                 (order.rule, order.first.offset, order.second.offset, order.evidence.0.addr, order.evidence.1.addr)
             })
             .collect();
-        assert_eq!(found, [(Rule::Po1, 0, 64, 1, 2), (Rule::Po2, 0, 128, 1, 3), (Rule::Po3, 192, 0, 4, 1)]);
+        assert_eq!(found, [(Rule::Po3, 192, 0, 4, 1), (Rule::Po1, 0, 64, 1, 2), (Rule::Po2, 0, 128, 1, 3)]);
         assert_eq!(conditions.guardians().map(|guardian| guardian.span).collect::<Vec<_>>(), [span(0)]);
     }
 

@@ -3,10 +3,11 @@
 //! The same few sets come again and again, so each is kept once and named by a number; the union of two named sets is
 //! looked up before it is computed.
 //!
-//! **The cap.** A loop over a long list makes every node before a guardian of every node after it. A set that would grow
-//! beyond [`MOST_LABELS`] keeps the labels that were met last: what a programmer checked just before an access says more
-//! about it than what was checked hundreds of loads earlier. [`LabelSets::cut`] counts how often that was done. It can
-//! miss conditions between places whose loads lie far apart, and adds none.
+//! **The cap.** A loop over a long list makes every node before a guardian of every node after it, and pairs of places grow with the
+//! square of that. A set that would grow beyond [`MOST_LABELS`] keeps the labels that were met last: what a programmer checked just
+//! before an access says more about it than what was checked hundreds of loads earlier. Of a branch all labels stay, and those of
+//! the branches around it give way ([`LabelSets::add_newer`]). [`LabelSets::cut`] counts how often that was done. It
+//! can miss conditions between places whose loads lie far apart, and adds none.
 
 use rustc_hash::FxHasher;
 use std::hash::Hasher;
@@ -65,7 +66,7 @@ impl Value {
 }
 
 /// Labels in a set, at most.
-pub const MOST_LABELS: usize = 64;
+pub const MOST_LABELS: usize = 16;
 
 /// The highest bit of a value's word is free for [`Shadow`](crate::shadow::Shadow): sets stay below this number.
 const MOST_SETS: usize = 1 << 31;
@@ -150,6 +151,26 @@ impl LabelSets {
         let union = self.compute(low, high);
         self.unions[at] = (key, union);
         union
+    }
+
+    /// `newer` and as many of `older` as there is room for.
+    pub fn add_newer(&mut self, older: SetId, newer: SetId) -> SetId {
+        let (have, more) = (self.get(older).len(), self.get(newer).len());
+        if have + more <= self.most {
+            return self.union(older, newer);
+        }
+        let mut merged = std::mem::take(&mut self.merged);
+        merged.clear();
+        merged.extend_from_slice(self.get(newer));
+        let kept = self.get(newer);
+        let others = self.get(older).iter().rev().filter(|label| kept.binary_search(label).is_err());
+        let room = self.most.saturating_sub(more);
+        let missing = others.clone().count() > room;
+        merged.extend(others.take(room).copied());
+        merged.sort_unstable();
+        self.cut += u64::from(missing);
+        self.merged = merged;
+        self.intern()
     }
 
     /// The union of what two values carry.
@@ -315,6 +336,10 @@ mod tests {
         let more = set(&mut sets, &[1, 2, 3, 9]);
         assert_eq!((sets.get(more), sets.cut()), (&[Label(2), Label(3), Label(9)][..], 1));
         assert_ne!(full, more);
+        let branch = set(&mut sets, &[0, 1]);
+        let inside = sets.add_newer(more, branch);
+        assert_eq!(sets.get(inside), [Label(0), Label(1), Label(9)]);
+        assert_eq!(sets.add_newer(SetId::EMPTY, full), full);
     }
 
     #[test]

@@ -242,6 +242,7 @@ impl Touched {
                 let mut own: Vec<usize> =
                     conditions.before(*second).filter_map(|first| self.numbers.get(&first).copied()).collect();
                 own.sort_unstable();
+                own.dedup();
                 own
             } else {
                 let is_before = |first: &usize| conditions.between(self.places[*first].0, *second).is_some();
