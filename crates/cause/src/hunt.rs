@@ -26,6 +26,7 @@ use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
 use crate::exhibit;
 use crate::exhibit::gather::{Case, ExhibitError};
 use crate::explain::{Explained, describe_repair, explain};
+use crate::hint::hint;
 use crate::runner::{Plan, Runner, RunnerError};
 use crate::trial::{Assignment, TrialError};
 
@@ -235,6 +236,7 @@ impl Hunt<'_> {
             };
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
             finding.title = format!("{}{}", self.prefix, finding.title);
+            finding.notes.extend(hint(self.reader, self.options, cause)?);
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
             match self.write_bundle(&finding, cause) {
                 // What was found is told in any case.

@@ -22,6 +22,7 @@ pub mod classify;
 pub mod confirm;
 pub mod exhibit;
 pub mod explain;
+mod hint;
 pub mod hunt;
 mod lvalue;
 pub mod minimise;
