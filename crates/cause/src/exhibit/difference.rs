@@ -1,6 +1,7 @@
 //! The bytes of a failing state beside those of a state that recovery copes with.
 
-use crash::image::CrashImage;
+use crash::image::{CrashImage, LineBytes};
+use crash::view::PointView;
 use crash::walk::{Rules, Walk};
 use finding::exhibit::{Comparison, Difference, Field, Lane, LineDifference, Timeline, Write};
 use persistency::line::LineId;
@@ -9,7 +10,7 @@ use trace::TraceReader;
 use trace::event::EventId;
 
 use super::gather::ExhibitError;
-use super::lanes::hex;
+use super::lanes::{self, hex};
 use super::window;
 use crate::analyse::RootCause;
 use crate::trial::{Assignment, TrialError};
@@ -17,41 +18,59 @@ use crate::trial::{Assignment, TrialError};
 /// Lines that are shown.
 const LINES: usize = 16;
 
-/// Compares the failing state with the nearest one that passes. `passes` runs recovery.
-pub fn difference(
+/// Two states, by the lines that differ: failing bytes, passing bytes.
+#[derive(Debug)]
+pub struct Compared {
+    with: Comparison,
+    passes: bool,
+    lines: Vec<(LineId, LineBytes, LineBytes)>,
+    left_out: u64,
+}
+
+/// Compares the failing state with another one of the same crash point; none if none is known to pass. `passes` runs recovery.
+pub fn at_crash(
+    view: &PointView<'_>,
+    cause: &RootCause,
+    passes: &mut dyn FnMut(&CrashImage<'_>) -> bool,
+) -> Result<Option<Compared>, ExhibitError> {
+    let failing = view.image(&cause.state).map_err(TrialError::from)?;
+    let mut other = Assignment::of(view, &cause.state);
+    let stores = if cause.in_program_order { &cause.present } else { &cause.missing };
+    for store in stores {
+        let Some(at) = view.index_of(store.line) else { continue };
+        let before = view.lines()[at].stores().iter().take_while(|other| other.event < store.event).count() as u32;
+        let kept = other.0[at].kept;
+        let pending = view.lines()[at].stores().iter().any(|other| other.event == store.event);
+        other.0[at] = Content::whole(match (cause.in_program_order, pending) {
+            (true, _) => kept.min(before),
+            (false, true) => kept.max(before + 1),
+            (false, false) => kept,
+        });
+    }
+    let passing = view.image(&other.state(view)).map_err(TrialError::from)?;
+    if passing.lines() == failing.lines() {
+        return Ok(None);
+    }
+    let (with, passes) = match cause.in_program_order {
+        true => (Comparison::Without, passes(&passing)),
+        false => (Comparison::Restored, passes(&passing)),
+    };
+    // Another place of the trace may do better than one that fails as well.
+    let useful = passes || !cause.in_program_order;
+    Ok(useful.then(|| Compared::of(with, passes, &failing, &passing, &[])))
+}
+
+/// Compares the failing state with what there was before the store that came too early.
+pub fn before(
     reader: &TraceReader,
     rules: Rules,
     cause: &RootCause,
-    timeline: &Timeline,
     passes: &mut dyn FnMut(&CrashImage<'_>) -> bool,
-) -> Result<Difference, ExhibitError> {
+) -> Result<Compared, ExhibitError> {
     let mut walk = Walk::new(reader, rules)?;
     walk.advance_to(cause.point.at)?;
     let view = walk.view();
     let failing = view.image(&cause.state).map_err(TrialError::from)?;
-    if !cause.in_program_order {
-        let mut restored = Assignment::of(&view, &cause.state);
-        for lost in &cause.missing {
-            let Some(at) = view.index_of(lost.line) else { continue };
-            let upto = view.lines()[at].stores().iter().position(|store| store.event == lost.event);
-            let kept = upto.map_or(0, |upto| upto as u32 + 1);
-            restored.0[at] = Content::whole(restored.0[at].kept.max(kept));
-        }
-        let passing = view.image(&restored.state(&view)).map_err(TrialError::from)?;
-        let passes = passes(&passing);
-        return Ok(compare(reader, timeline, Comparison::Restored, passes, &failing, &passing, &[]));
-    }
-    let mut without = Assignment::of(&view, &cause.state);
-    for early in &cause.present {
-        let Some(at) = view.index_of(early.line) else { continue };
-        let kept = view.lines()[at].stores().iter().take_while(|store| store.event < early.event).count() as u32;
-        without.0[at] = Content::whole(without.0[at].kept.min(kept));
-    }
-    let passing = view.image(&without.state(&view)).map_err(TrialError::from)?;
-    let differs = passing.lines() != failing.lines();
-    if differs && passes(&passing) {
-        return Ok(compare(reader, timeline, Comparison::Without, true, &failing, &passing, &[]));
-    }
     let turn = cause.present.last().map_or(cause.point.at, |store| store.event);
     let mut earlier = Walk::new(reader, rules)?;
     earlier.advance_to(turn)?;
@@ -59,7 +78,7 @@ pub fn difference(
     let passing = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
     let between = lines_between(reader, turn, cause.point.at)?;
     let passes = passes(&passing);
-    Ok(compare(reader, timeline, Comparison::Before, passes, &failing, &passing, &between))
+    Ok(Compared::of(Comparison::Before, passes, &failing, &passing, &between))
 }
 
 fn lines_between(reader: &TraceReader, from: EventId, to: EventId) -> Result<Vec<LineId>, ExhibitError> {
@@ -74,35 +93,43 @@ fn lines_between(reader: &TraceReader, from: EventId, to: EventId) -> Result<Vec
     Ok(lines)
 }
 
-fn compare(
-    reader: &TraceReader,
-    timeline: &Timeline,
-    with: Comparison,
-    passes: bool,
-    failing: &CrashImage<'_>,
-    passing: &CrashImage<'_>,
-    between: &[LineId],
-) -> Difference {
-    let dirty = failing.lines().iter().chain(passing.lines()).map(|(line, _)| *line);
-    let mut lines: Vec<LineId> = dirty.chain(between.iter().copied()).collect();
-    lines.sort_unstable();
-    lines.dedup();
-    lines.retain(|line| failing.line(*line) != passing.line(*line));
-    let left_out = lines.len().saturating_sub(LINES) as u64;
-    let file =
-        |line: &LineId| reader.tables().pool(line.pool).info.path.rsplit('/').next().unwrap_or_default().to_owned();
-    let shown = lines.iter().take(LINES).map(|line| {
-        let (pool, offset) = (file(line), line.start().offset);
-        let lane = timeline.lanes.iter().position(|lane| lane.offset == offset && lane.pool == pool);
-        LineDifference {
-            pool,
-            offset,
-            failing: hex(&failing.line(*line)),
-            passing: hex(&passing.line(*line)),
-            fields: lane.map_or_else(Vec::new, |lane| fields(timeline, lane)),
-        }
-    });
-    Difference { with, passes, lines: shown.collect(), left_out }
+impl Compared {
+    /// `between` are lines that may differ though both images have them as guaranteed.
+    fn of(
+        with: Comparison,
+        passes: bool,
+        failing: &CrashImage<'_>,
+        passing: &CrashImage<'_>,
+        between: &[LineId],
+    ) -> Compared {
+        let dirty = failing.lines().iter().chain(passing.lines()).map(|(line, _)| *line);
+        let mut lines: Vec<LineId> = dirty.chain(between.iter().copied()).collect();
+        lines.sort_unstable();
+        lines.dedup();
+        lines.retain(|line| failing.line(*line) != passing.line(*line));
+        let left_out = lines.len().saturating_sub(LINES) as u64;
+        lines.truncate(LINES);
+        let lines = lines.into_iter().map(|line| (line, failing.line(line), passing.line(line))).collect();
+        Compared { with, passes, lines, left_out }
+    }
+
+    /// With the names of pools and fields.
+    pub fn named(self, reader: &TraceReader, timeline: &Timeline) -> Difference {
+        let named = |(line, failing, passing): (LineId, LineBytes, LineBytes)| {
+            let pool = lanes::pool_name(reader, line);
+            let offset = line.start().offset;
+            let lane = timeline.lanes.iter().position(|lane| lane.offset == offset && lane.pool == pool);
+            LineDifference {
+                pool,
+                offset,
+                failing: hex(&failing),
+                passing: hex(&passing),
+                fields: lane.map_or_else(Vec::new, |lane| fields(timeline, lane)),
+            }
+        };
+        let lines = self.lines.into_iter().map(named).collect();
+        Difference { with: self.with, passes: self.passes, lines, left_out: self.left_out }
+    }
 }
 
 /// The bytes of a lane that stores with a name went to. Where names overlap the newest wins.

@@ -50,8 +50,16 @@ impl Case<'_> {
     pub fn exhibit(&self, passes: &mut dyn FnMut(&CrashImage<'_>) -> bool) -> Result<Exhibit, ExhibitError> {
         let Case { reader, rules, cause, finding, .. } = *self;
         let mut places = Places::new(reader.tables(), self.libraries);
-        let timeline = lanes::timeline(reader, rules, cause, &mut places)?;
-        let difference = difference::difference(reader, rules, cause, &timeline, passes)?;
+        let mut compared = None;
+        let timeline = lanes::timeline(reader, rules, cause, &mut places, &mut |walk| {
+            compared = difference::at_crash(&walk.view(), cause, passes)?;
+            Ok(())
+        })?;
+        let compared = match compared {
+            Some(compared) => compared,
+            None => difference::before(reader, rules, cause, passes)?,
+        };
+        let difference = compared.named(reader, &timeline);
         let mut excerpts: Vec<Excerpt> = Vec::new();
         for location in &finding.locations {
             let Some((file, line)) = location.file.as_ref().zip(location.line) else { continue };

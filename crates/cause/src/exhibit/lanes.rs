@@ -10,6 +10,7 @@ use rustc_hash::FxHashMap;
 use trace::TraceReader;
 use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget, Place, StoreKind};
 
+use super::gather::ExhibitError;
 use super::places::Places;
 use super::window::{self, EVENTS_AFTER, Window};
 use crate::analyse::RootCause;
@@ -20,13 +21,14 @@ const AFTERWARDS: usize = 6;
 /// Names of one lane.
 const NAMES: usize = 4;
 
-/// The time line of a root cause.
+/// The time line of a root cause. `at_crash` is called once, where power fails.
 pub fn timeline(
     reader: &TraceReader,
     rules: Rules,
     cause: &RootCause,
     places: &mut Places<'_>,
-) -> Result<Timeline, WalkError> {
+    at_crash: &mut dyn FnMut(&Walk<'_>) -> Result<(), ExhibitError>,
+) -> Result<Timeline, ExhibitError> {
     let window = Window::of(reader, cause)?;
     let mut walk = Walk::new(reader, rules)?;
     walk.advance_to(window.from)?;
@@ -43,6 +45,7 @@ pub fn timeline(
         if id >= cause.point.at && walk.at() <= cause.point.at {
             walk.advance_to(cause.point.at)?;
             lanes.power_fails(walk.tracker());
+            at_crash(&walk)?;
         }
         walk.advance_to(to)?;
         lanes.take(id, &event, walk.tracker(), places);
@@ -54,8 +57,10 @@ pub fn timeline(
             break;
         }
     }
-    if after == 0 {
+    if walk.at() <= cause.point.at && after == 0 {
+        walk.advance_to(cause.point.at)?;
         lanes.power_fails(walk.tracker());
+        at_crash(&walk)?;
     }
     lanes.name(places);
     Ok(Timeline {
@@ -117,7 +122,7 @@ impl<'a> Lanes<'a> {
                 });
             }
             let mark = mark(lane, pending.len() as u64, view.as_ref());
-            let pool = reader.tables().pool(line.pool).info.path.rsplit('/').next().unwrap_or_default().to_owned();
+            let pool = pool_name(reader, line);
             let offset = line.start().offset;
             all.lanes.push(Lane { pool, offset, side, names: Vec::new(), pending, asked: mark.asked, in_pm: 0 });
             all.marks.push(mark);
@@ -217,6 +222,11 @@ impl<'a> Lanes<'a> {
             self.lanes[number].names = names;
         }
     }
+}
+
+/// The file name of a line's pool.
+pub(super) fn pool_name(reader: &TraceReader, line: LineId) -> String {
+    reader.tables().pool(line.pool).info.path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
 fn mark(lane: LaneNo, stored: u64, view: Option<&LineView<'_>>) -> Mark {

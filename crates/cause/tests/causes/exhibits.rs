@@ -138,3 +138,29 @@ fn an_exhibit_is_read_as_it_was_written() {
     let error = file::read(folder, &exhibit.finding.id).unwrap_err().to_string();
     assert!(error.contains("exhibit.json") && error.contains("run the check again"), "{error}");
 }
+
+#[test]
+fn what_came_too_early_is_taken_away_to_compare() {
+    let recorded = record(&[store(1, 1, 7), store(2, 2, 9), clwb(3, 1), clwb(4, 2), fence(5)]);
+    let early = RootCause { in_program_order: true, ..cause(&recorded, 2, 0, 1) };
+    let (exhibit, _) = exhibit(&recorded, &early);
+    let difference = &exhibit.difference;
+    assert_eq!((difference.with, difference.lines.len()), (Comparison::Without, 1));
+    assert!(difference.lines[0].failing.starts_with("09") && difference.lines[0].passing.starts_with("00"));
+}
+
+#[test]
+fn a_crash_at_the_end_and_one_when_all_is_guaranteed() {
+    let recorded = record(&[store(1, 1, 7), store(2, 2, 9)]);
+    let (at_end, _) = exhibit(&recorded, &cause(&recorded, 2, 0, 1));
+    assert_eq!(at_end.timeline.lanes.iter().map(|lane| lane.in_pm).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!((at_end.timeline.to, at_end.difference.lines.len()), (EventId(2), 1));
+
+    // The early store is guaranteed already: only an earlier crash has another content.
+    let recorded = record(&[store(1, 1, 7), store(2, 2, 9), clwb(3, 2), fence(4), clwb(5, 1)]);
+    let state = CrashState { base: Base::Guaranteed, lines: Vec::new() };
+    let late = RootCause { in_program_order: true, state, ..cause(&recorded, 4, 0, 1) };
+    let (late, _) = exhibit(&recorded, &late);
+    assert_eq!(late.difference.with, Comparison::Before);
+    assert_eq!(late.difference.lines.len(), 2);
+}

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A browser that hangs is ended, and the test with it.
-const SECONDS: &str = "60";
+const SECONDS: &str = "120";
 const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A browser with one page.
