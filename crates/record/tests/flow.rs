@@ -53,13 +53,10 @@ impl Collect {
         assert_eq!(words.len(), layout.words_of(part.to), "words of block {block:?} up to {part:?}");
         let steps = self.threads.entry(thread).or_default();
         let interruptions = self.interruptions.entry(thread).or_default();
-        for number in part.from..part.to {
-            interruptions.step(&instructions[number]);
+        for (number, instruction) in instructions.iter().enumerate().take(part.to).skip(part.from) {
+            interruptions.step(instruction);
             let value = |v: &isa::flow::Value| (v.what, v.resolve(words).expect("logged before it ran"));
-            steps.push(Step {
-                pc: instructions[number].ip(),
-                values: layout.values(number).iter().map(value).collect(),
-            });
+            steps.push(Step { pc: instruction.ip(), values: layout.values(number).iter().map(value).collect() });
         }
     }
 }
@@ -256,10 +253,14 @@ const USUAL: &[&str] = &[
 ];
 
 /// What they execute depends on time, on the scheduler, or on what the engine does not offer (rseq, in an image whose
-/// environment says nothing about it). Their flow must be free of gaps all the same.
+/// environment says nothing about it; `/proc/self/maps`, which Rust's runtime reads). Their flow must be free of gaps all the same.
 const RACES: &[&str] = &[
     // Its first `brk` fails under the engine.
     "code/build_static_pie",
+    "lang/atomics",
+    "lang/panics",
+    "lang/slices",
+    "proc/self_maps",
     "process/exec_self",
     "process/spawn",
     "signals/interrupted",
@@ -306,6 +307,44 @@ fn the_engine_and_the_reference_see_the_same_flow() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Rust without its runtime's start.
+const RUST: &str = r#"
+#![no_main]
+use std::collections::{BTreeMap, HashMap};
+#[unsafe(no_mangle)]
+extern "C" fn main(_: i32, _: *const *const u8) -> i32 {
+    let mut words: Vec<String> = (0..40u32).map(|n| format!("word {}", n * 7919 % 41)).collect();
+    words.sort();
+    let tree: BTreeMap<&str, usize> = words.iter().enumerate().map(|(n, w)| (w.as_str(), n)).collect();
+    let table: HashMap<&str, usize> = tree.iter().map(|(w, n)| (*w, n * 2)).collect();
+    let sum: usize = tree.iter().map(|(w, n)| table[w] - n).sum();
+    (sum != 40 * 39 / 2) as i32
+}
+"#;
+
+#[test]
+fn rust_code_has_the_same_flow() {
+    if !record::probe_host::is_embedded() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (source, executable) = (folder.path().join("p.rs"), folder.path().join("p"));
+    fs::write(&source, RUST).unwrap();
+    let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+    let built = Command::new(rustc)
+        .args(["--edition", "2024", "-O", "-Ctarget-feature=+crt-static", "-Crelocation-model=static", "-o"])
+        .args([&executable, &source])
+        .status()
+        .unwrap();
+    assert!(built.success());
+    let runs = folder.path().join("run");
+    let run = Run { executable: &executable, built: folder.path(), folder: &runs, arguments: &[] };
+    let stop = StopRequest::new();
+    let (flow, _) = run.record(&ProbeRecorder::new(&stop), true).unwrap();
+    let (reference, _) = run.record(&StepRecorder, true).unwrap();
+    compare(&reference, &flow).unwrap();
 }
 
 /// Branches of all kinds, memory, flags that live across blocks; and a handler that comes at any moment.

@@ -31,7 +31,7 @@ pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
         return;
     }
     let _guard = translate::lock().lock();
-    let Some(block) = arena::block_at(rip).map(|number| block::get(number)) else { return };
+    let Some(block) = arena::block_at(rip).map(block::get) else { return };
     let Some(entry) = &block.flow else { return };
     let mut at = block.pc;
     let mut done = 0;
