@@ -140,7 +140,7 @@ static enum answer erase(uint64_t key)
 		pmemobj_free(&gone);
 	TX_BEGIN(pool) {
 		pmemobj_tx_add_range_direct(link, sizeof *link);
-		*link = rest; //~ 5 atomicity
+		*link = rest; //~ 5 ordering
 		if (BUG != 5)
 			pmemobj_tx_free(gone);
 		count_by(-UINT64_C(1)); //~ 1 atomicity
@@ -175,7 +175,7 @@ static void open_map(const char *path)
 		return;
 	TX_BEGIN(pool) {
 		pmemobj_tx_add_range_direct(root, sizeof *root);
-		root->table = new_table(4);
+		root->table = new_table(2);
 	} TX_ONABORT {
 		fail("cannot create");
 	} TX_END

@@ -81,7 +81,7 @@ static enum answer erase(uint64_t key)
 	TX_BEGIN(pool) {
 		if (BUG != 2) {
 			pmemobj_tx_add_range_direct(link, sizeof *link);
-			*link = rest;
+			*link = rest; //~ 3 atomicity
 		}
 		pmemobj_tx_free(gone);
 		count_by(-UINT64_C(1)); //~ 4 durability

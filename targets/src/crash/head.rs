@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::target::Variant;
 use crate::TargetError;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,10 +15,26 @@ pub(crate) struct Head {
     pub flags: Vec<String>,
     /// For `fencepost check`.
     pub options: Vec<String>,
+    /// The file that says what operations look like, of programs that take operations.
+    pub grammar: Option<String>,
+    /// What the bugs do to a user; of all variants if there is a grammar.
+    pub bugs: Vec<Bug>,
+}
+
+/// What a user sees of a bug.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Bug {
+    pub variant: Variant,
+    /// As in `lost key`, maybe with more behind a dash.
+    pub symptom: String,
+    /// Which kind of operation it is in.
+    pub operation: String,
 }
 
 /// The keys that a head can have; any other `//!` line is prose.
-const KEYS: [&str; 6] = ["variants", "run", "recover", "env", "flags", "options"];
+const KEYS: [&str; 7] = ["variants", "run", "recover", "env", "flags", "options", "grammar"];
+/// What a program that takes operations is run and recovered by, unless it says otherwise.
+const WITH_OPERATIONS: [&str; 2] = ["{bin}", "{pool}"];
 
 impl Head {
     pub fn parse(path: &Path, text: &str) -> Result<Head, TargetError> {
@@ -28,11 +45,13 @@ impl Head {
             env: Vec::new(),
             flags: Vec::new(),
             options: Vec::new(),
+            grammar: None,
+            bugs: Vec::new(),
         };
         for (number, line) in (1..).zip(text.lines()) {
             let Some(comment) = line.strip_prefix("//!") else { break };
             let Some((key, value)) = comment.trim().split_once(": ") else { continue };
-            if !KEYS.contains(&key) {
+            if !KEYS.contains(&key) && !key.starts_with("bug ") {
                 continue;
             }
             head.take(key, value.trim()).ok_or_else(|| TargetError::Directive {
@@ -41,10 +60,15 @@ impl Head {
                 text: format!("{key}: {value}"),
             })?;
         }
+        if head.grammar.is_some() {
+            head.run = if head.run.is_empty() { WITH_OPERATIONS.map(str::to_owned).to_vec() } else { head.run };
+            head.recover = if head.recover.is_empty() { head.run.clone() } else { head.recover };
+        }
         let missing = match &head {
             Head { variants: 0, .. } => Some("variants"),
             Head { run, .. } if run.is_empty() => Some("run"),
             Head { recover, .. } if recover.is_empty() => Some("recover"),
+            Head { grammar: Some(_), bugs, variants, .. } if !are_all(bugs, *variants) => Some("bug N"),
             _ => None,
         };
         match missing {
@@ -61,15 +85,26 @@ impl Head {
             "recover" => self.recover = words(),
             "flags" => self.flags = words(),
             "options" => self.options = words(),
-            _ => {
+            "grammar" => self.grammar = Some(value.to_owned()),
+            "env" => {
                 for word in value.split_whitespace() {
                     let (name, value) = word.split_once('=')?;
                     self.env.push((name.to_owned(), value.to_owned()));
                 }
             }
+            _ => {
+                let variant = Variant(key.strip_prefix("bug ")?.parse().ok()?);
+                let (symptom, operation) = value.rsplit_once(", ")?;
+                self.bugs.push(Bug { variant, symptom: symptom.to_owned(), operation: operation.to_owned() });
+            }
         }
         Some(())
     }
+}
+
+/// Is there one line for each variant, in order?
+fn are_all(bugs: &[Bug], variants: u32) -> bool {
+    bugs.iter().map(|bug| bug.variant).eq((1..=variants).map(Variant))
 }
 
 #[cfg(test)]
@@ -85,6 +120,20 @@ mod tests {
         let head = Head::parse(Path::new("x.c"), &text).expect("a valid head");
         assert_eq!((head.variants, head.recover.len()), (2, 3));
         assert_eq!(head.env, [("A".into(), "1".into()), ("B".into(), "x=y".into())]);
+    }
+
+    #[test]
+    fn a_program_with_operations_says_what_its_bugs_do() {
+        let text = "//! variants: 1\n//! grammar: kv.toml\n//! bug 1: lost key — for ever, insert that grows\n";
+        let head = Head::parse(Path::new("x.c"), text).expect("a valid head");
+        assert_eq!((head.run.join(" "), &head.run), ("{bin} {pool}".to_owned(), &head.recover));
+        assert_eq!(
+            (head.bugs[0].symptom.as_str(), head.bugs[0].operation.as_str()),
+            ("lost key — for ever", "insert that grows")
+        );
+        let without = text.replace("bug 1: ", "bug 2: ");
+        let error = Head::parse(Path::new("x.c"), &without).expect_err("bug 1 is missing");
+        assert!(error.to_string().contains("no `//! bug N:` line"), "{error}");
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The programs that a power failure breaks (`targets/crash/README.md`): found, read and built.
+//! The programs that a power failure breaks (`targets/crash/README.md`), and those that it breaks silently
+//! (`targets/ops/README.md`): found, read and built.
 
 mod function;
 mod head;
@@ -6,5 +7,6 @@ mod marker;
 mod target;
 
 pub use function::Function;
+pub use head::Bug;
 pub use marker::{Class, Expectation};
-pub use target::{CrashTarget, TWIN, Variant, all};
+pub use target::{CrashTarget, TWIN, Variant, all, with_operations};

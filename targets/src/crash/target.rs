@@ -1,10 +1,10 @@
-//! The programs of `targets/crash`, and their variants.
+//! The programs of `targets/crash` and `targets/ops`, and their variants.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fmt, fs};
 
-use super::head::Head;
+use super::head::{Bug, Head};
 use super::marker::{self, Expectation};
 use crate::TargetError;
 use crate::compile::compile;
@@ -40,8 +40,14 @@ pub struct CrashTarget {
     pub options: Vec<String>,
     /// The guilty lines, by variant and line; at least one for each variant.
     pub expectations: Vec<Expectation>,
+    /// What its operations look like, if it takes operations.
+    pub grammar: Option<PathBuf>,
+    /// What its bugs do, if it takes operations.
+    pub bugs: Vec<Bug>,
     flags: Vec<String>,
     language: Language,
+    /// The folder of the suite.
+    suite: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,19 +57,28 @@ enum Language {
     Rust,
 }
 
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("crash")
+fn suite(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
 }
 
-/// All programs, by name.
+/// All programs of `targets/crash`, by name.
 pub fn all() -> Result<Vec<CrashTarget>, TargetError> {
+    programs(&suite("crash"))
+}
+
+/// All programs of `targets/ops`, by name: those that take operations and break silently.
+pub fn with_operations() -> Result<Vec<CrashTarget>, TargetError> {
+    programs(&suite("ops"))
+}
+
+fn programs(suite: &Path) -> Result<Vec<CrashTarget>, TargetError> {
     let mut targets = Vec::new();
-    for folder in ["c", "cpp", "rust", "pmdk"].map(|name| root().join(name)) {
+    for folder in ["c", "cpp", "rust", "pmdk"].map(|name| suite.join(name)) {
         if !folder.exists() {
             continue;
         }
         for source in entries(&folder)? {
-            targets.extend(CrashTarget::read(source)?);
+            targets.extend(CrashTarget::read(source, suite)?);
         }
     }
     targets.sort_by(|a, b| a.name.cmp(&b.name));
@@ -77,7 +92,7 @@ fn entries(folder: &Path) -> Result<Vec<PathBuf>, TargetError> {
 
 impl CrashTarget {
     /// The program in this file; none for a file that others include.
-    fn read(source: PathBuf) -> Result<Option<CrashTarget>, TargetError> {
+    fn read(source: PathBuf, suite: &Path) -> Result<Option<CrashTarget>, TargetError> {
         let language = match source.extension().and_then(|e| e.to_str()) {
             Some("c") => Language::C,
             Some("cpp") => Language::Cxx,
@@ -90,9 +105,15 @@ impl CrashTarget {
         }
         let head = Head::parse(&source, &text)?;
         let expectations = marker::parse(&source, &text, head.variants)?;
-        let name = source.strip_prefix(root()).unwrap_or(&source).with_extension("").display().to_string();
-        let Head { variants, run, recover, env, flags, options } = head;
-        Ok(Some(CrashTarget { name, source, variants, run, recover, env, options, expectations, flags, language }))
+        let name = source.strip_prefix(suite).unwrap_or(&source).with_extension("").display().to_string();
+        let Head { variants, run, recover, env, flags, options, grammar, bugs } = head;
+        let grammar = grammar.map(|file| suite.join(file));
+        let suite = suite.to_owned();
+        #[rustfmt::skip]
+        let target = CrashTarget {
+            name, source, variants, run, recover, env, options, expectations, grammar, bugs, flags, language, suite,
+        };
+        Ok(Some(target))
     }
 
     /// The numbers of its bugs.
@@ -117,13 +138,15 @@ impl CrashTarget {
 
     /// Builds one variant into `folder`, unless it is there already. Returns the executable.
     pub fn build(&self, variant: Variant, folder: &Path) -> Result<PathBuf, TargetError> {
-        let include = root().join("include");
+        let include = self.suite.join("include");
         let mut sources = vec![self.source.clone()];
-        for shared in [Some(include.as_path()), self.source.parent()].into_iter().flatten() {
-            sources.extend(entries(shared)?.into_iter().filter(|path| {
-                let is_header = path.extension().is_some_and(|e| ["h", "hpp"].iter().any(|known| e == *known));
-                is_header || path.ends_with("pm.rs")
-            }));
+        // What the programs with operations share includes what the others share.
+        for shared in [&include, &suite("crash").join("include")] {
+            sources.extend(entries(shared)?);
+        }
+        if let Some(folder) = self.source.parent() {
+            let is_header = |path: &PathBuf| path.extension().is_some_and(|e| e == "h" || e == "hpp");
+            sources.extend(entries(folder)?.into_iter().filter(is_header));
         }
         let output = folder.join(format!("{}-{variant}", self.name));
         compile(self.compiler(variant, &include), &output, &sources)?;
