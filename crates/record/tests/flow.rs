@@ -44,6 +44,8 @@ struct Collect {
     births: Vec<String>,
     operations: Vec<(bool, u64)>,
     interruptions: BTreeMap<ThreadId, Interruptions>,
+    /// Accesses to the array of [`LOCKED`], of all threads.
+    in_slots: Vec<u64>,
     finished: bool,
 }
 
@@ -56,7 +58,9 @@ impl Collect {
         for (number, instruction) in instructions.iter().enumerate().take(part.to).skip(part.from) {
             interruptions.step(instruction);
             let value = |v: &isa::flow::Value| (v.what, v.resolve(words).expect("logged before it ran"));
-            steps.push(Step { pc: instruction.ip(), values: layout.values(number).iter().map(value).collect() });
+            let values: Vec<_> = layout.values(number).iter().map(value).collect();
+            self.in_slots.extend(values.iter().map(|(_, at)| *at).filter(|at| *at >> 16 == 0x6_0000_0000 >> 16));
+            steps.push(Step { pc: instruction.ip(), values });
         }
     }
 }
@@ -347,6 +351,58 @@ fn rust_code_has_the_same_flow() {
     compare(&reference, &flow).unwrap();
 }
 
+/// Two threads fill an array at a fixed place, one slot at a time, under a lock.
+const LOCKED: &str = r#"
+#include <pthread.h>
+#include <sys/mman.h>
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile long *slots;
+static int next;
+static void *fill(void *who) {
+    for (int i = 0; i < 3000; i++) {
+        pthread_mutex_lock(&lock);
+        slots[next] = (long)who;
+        next++;
+        pthread_mutex_unlock(&lock);
+    }
+    return 0;
+}
+int main(void) {
+    slots = mmap((void *)0x600000000, 65536, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+    pthread_t a, b;
+    pthread_create(&a, 0, fill, (void *)1);
+    pthread_create(&b, 0, fill, (void *)2);
+    pthread_join(a, 0);
+    pthread_join(b, 0);
+    return next != 6000;
+}
+"#;
+
+#[test]
+fn what_is_done_under_a_lock_is_told_in_its_order() {
+    if !record::probe_host::is_embedded() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let executable = compiled(folder.path(), LOCKED);
+    let runs = folder.path().join("run");
+    let run = Run { executable: &executable, built: folder.path(), folder: &runs, arguments: &[] };
+    let stop = StopRequest::new();
+    let (flow, _) = run.record(&ProbeRecorder::new(&stop), true).unwrap();
+    let slots: Vec<u64> = (0..6000).map(|n| 0x6_0000_0000 + 8 * n).collect();
+    assert_eq!(flow.in_slots, slots);
+}
+
+/// A C program, static.
+fn compiled(folder: &Path, text: &str) -> PathBuf {
+    let (source, executable) = (folder.join("p.c"), folder.join("p"));
+    fs::write(&source, text).unwrap();
+    let mut command = Command::new("cc");
+    command.args(["-O1", "-w", "-static", "-pthread", "-o"]).args([&executable, &source]);
+    assert!(command.status().unwrap().success());
+    executable
+}
+
 /// Branches of all kinds, memory, flags that live across blocks; and a handler that comes at any moment.
 const INTERRUPTED: &str = r#"
 #include <signal.h>
@@ -387,10 +443,7 @@ fn a_block_that_a_signal_cuts_goes_on_where_it_was_left() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let (source, executable) = (folder.path().join("p.c"), folder.path().join("p"));
-    fs::write(&source, INTERRUPTED).unwrap();
-    let built = Command::new("cc").args(["-O1", "-w", "-static", "-o"]).args([&executable, &source]).status().unwrap();
-    assert!(built.success());
+    let executable = compiled(folder.path(), INTERRUPTED);
     let runs = folder.path().join("run");
     let run = Run { executable: &executable, built: folder.path(), folder: &runs, arguments: &[] };
     let stop = StopRequest::new();
