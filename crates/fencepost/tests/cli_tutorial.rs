@@ -114,3 +114,29 @@ fn the_tutorial() {
 fn the_page_about_ci() {
     follow("docs/ci.md", &["targets/demo/kv.c"], "cc -O1 -g kv.c -o kv");
 }
+
+/// Whoever forgets what the tutorial says about PMDK is told.
+#[test]
+fn pmdk_that_does_not_flush_is_noticed() {
+    let folder = tempfile::tempdir().expect("temporary directory");
+    let mut cc = Command::new("cc");
+    cc.args(["-O1", "-g", "-o", "stack"]).arg(repository().join("docs/examples/stack.c")).arg("-lpmemobj");
+    assert!(cc.current_dir(folder.path()).status().expect("cc is installed").success());
+    let mut check = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+    check.args([
+        "check",
+        "--no-lint",
+        "--budget",
+        "0s",
+        "--recover",
+        "./stack s.pool verify",
+        "--",
+        "./stack",
+        "s.pool",
+    ]);
+    check.args(["push", "1"]).current_dir(folder.path()).env_remove("PMEM_IS_PMEM_FORCE");
+    let output = check.output().expect("fencepost starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(said.contains("libpmem took the pool for an ordinary file"), "{said}");
+    assert!(said.contains("PMEM_IS_PMEM_FORCE=1"), "{said}");
+}

@@ -15,6 +15,7 @@ use infer::Conditions;
 use record::stop::StopRequest;
 use trace::TraceReader;
 
+use super::code_path::warn_of_msync;
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::gate::GateOptions;
@@ -138,6 +139,7 @@ impl Job<'_> {
             render::warning("the trace has no pool: there is nothing to crash");
             return Err(Exit::NoActivity);
         }
+        warn_of_msync(reader);
         let plan = self.options.plan(reader).map_err(told)?;
         let mut search = self.options.search_options(&plan).map_err(told)?;
         if self.options.breaks_conditions() {

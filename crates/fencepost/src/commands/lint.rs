@@ -14,6 +14,7 @@ use report::json;
 use trace::TraceReader;
 
 use super::aside::Aside;
+use super::code_path::{loaded, warn_of_msync};
 use super::crash::printed;
 use super::document::Document;
 use super::gate::{Gate, GateOptions, Judged};
@@ -184,20 +185,9 @@ fn explain_limits(reader: &TraceReader, unjudged: Option<&'static str>, watched:
         render::warning(format_args!("{why}: stores that were not durable yet were not judged"));
     }
     let tables = reader.tables();
-    let loaded = |name: &str| {
-        tables.modules.iter().any(|module| module.path.rsplit('/').next().unwrap_or_default().starts_with(name))
-    };
-    if watched && loaded("libpmemobj.so") && !tables.watches.iter().any(|symbol| symbol == "pmemobj_tx_begin") {
+    if watched && loaded(reader, "libpmemobj.so") && !tables.watches.iter().any(|symbol| symbol == "pmemobj_tx_begin") {
         render::note("the trace does not hold the calls of pmemobj_tx_*: rules FP04xx had nothing to look at");
         render::help("record with `fencepost lint -- CMD`, which watches them");
     }
-    let flushes = ["clwb", "clflush", "clflushopt", "movnt"];
-    let flushed = tables.instructions_seen.iter().any(|name| flushes.iter().any(|flush| name.contains(flush)));
-    if loaded("libpmem.so") && !flushed {
-        render::warning(
-            "libpmem took the pool for an ordinary file: it called msync and executed no flush. \
-             This is not the code that runs on persistent memory",
-        );
-        render::help("set PMEM_IS_PMEM_FORCE=1 to make it use the PM code path");
-    }
+    warn_of_msync(reader);
 }

@@ -2,6 +2,7 @@
 
 mod aside;
 pub mod check;
+mod code_path;
 pub mod completions;
 mod coverage_words;
 pub mod crash;
