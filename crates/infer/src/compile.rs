@@ -83,6 +83,16 @@ impl Compiler {
                 let operands = Operands { to: to.to_vec(), ..Operands::default() };
                 self.general(instruction, at, values, operands);
             }
+            Mnemonic::Movdir64b => {
+                self.load_operand(instruction, at, values);
+                self.store_to(at, values, 64, &[RegisterNo::PASSED.whole()], instruction.op0_register());
+            }
+            Mnemonic::Maskmovq | Mnemonic::Maskmovdqu | Mnemonic::Vmaskmovdqu => {
+                let sources: Vec<Slot> =
+                    [1, 2].into_iter().flat_map(|op| Slot::of(instruction.op_register(op))).collect();
+                let len = if instruction.mnemonic() == Mnemonic::Maskmovq { 8 } else { 16 };
+                self.store_to(at, values, len, &sources, Register::RDI);
+            }
             // Labels do not tell the upper parts of vector registers from the lower ones.
             Mnemonic::Vzeroupper | Mnemonic::Emms | Mnemonic::Femms => {}
             _ => {
@@ -100,11 +110,7 @@ impl Compiler {
 
     fn general(&mut self, instruction: &Instruction, at: u16, values: &[Value], operands: Operands) {
         let mut to = operands.to;
-        let access = operands.memory.and_then(|access| {
-            let operand = address(values, Logged::Operand, 0);
-            let direct = || address(values, Logged::Destination, 0);
-            Some((access, operand.or_else(direct)?))
-        });
+        let access = operands.memory.and_then(|access| Some((access, address(values, Logged::Operand, 0)?)));
         if to.is_empty() && !operands.flags.any() && access.is_none_or(|(access, _)| access == Access::Read) {
             return;
         }
@@ -211,6 +217,13 @@ impl Compiler {
             let (base, index) = (whole(instruction.memory_base()), whole(instruction.memory_index()));
             self.ops.push(Op { address, len, base, index, sources, ..Op::new(Kind::Store, at) });
         }
+    }
+
+    /// A store to where a register points.
+    fn store_to(&mut self, at: u16, values: &[Value], len: u16, sources: &[Slot], base: Register) {
+        let Some(address) = address(values, Logged::Destination, 0) else { return };
+        let sources = self.gather(at, sources);
+        self.ops.push(Op { address, len, sources, base: whole(base), ..Op::new(Kind::Store, at) });
     }
 
     fn exchange(&mut self, instruction: &Instruction, at: u16, values: &[Value]) {

@@ -229,14 +229,17 @@ impl Conditions {
         &self.rows.orders[from..from + count]
     }
 
-    /// How many orders say what must be in PM before this place.
-    pub fn count_before(&self, second: SpanNo) -> usize {
-        self.rows_of(second).len()
-    }
-
-    /// The places that must be in PM before this one, ascending; one that several rules name comes several times.
-    pub fn before(&self, second: SpanNo) -> impl Iterator<Item = SpanNo> {
-        self.rows_of(second).iter().map(|row| row.1)
+    /// Which of these places, named in ascending order, must be in PM before this one.
+    pub fn before_among(&self, second: SpanNo, among: &[SpanNo]) -> Vec<usize> {
+        let rows = self.rows_of(second);
+        if rows.len() < among.len() {
+            let mut found: Vec<usize> = rows.iter().filter_map(|row| among.binary_search(&row.1).ok()).collect();
+            // One that several rules name comes several times.
+            found.dedup();
+            return found;
+        }
+        let is_before = |&at: &usize| rows.binary_search_by_key(&among[at], |row| row.1).is_ok();
+        (0..among.len()).filter(is_before).collect()
     }
 
     pub fn guardian_at(&self, span: SpanNo) -> Option<Guardian> {
@@ -312,7 +315,10 @@ mod tests {
         let number = |span: Span| conditions.overlapping(span)[0];
         assert_eq!(conditions.between(number(a), number(b)).unwrap().rule, Rule::Po1);
         assert!(conditions.between(number(b), number(a)).is_none());
-        assert_eq!(conditions.before(number(b)).collect::<Vec<_>>(), [number(a), number(a), number(c)]);
+        let all = [number(a), number(b), number(c)];
+        assert_eq!(conditions.before_among(number(b), &all), [0, 2]);
+        assert_eq!(conditions.before_among(number(b), &all[1..]), [1]);
+        assert!(conditions.before_among(number(a), &all).is_empty());
         assert_eq!(conditions.guardian_at(number(b)), Some(guardian));
         assert_eq!(conditions.guardian_at(number(a)), None);
     }

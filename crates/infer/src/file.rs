@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Write};
+use std::io::{BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -61,13 +61,13 @@ impl Conditions {
         })?;
         let malformed =
             |why: &dyn std::fmt::Display| ConditionsError::Malformed { path: path.to_owned(), why: why.to_string() };
-        let value: serde_json::Value =
-            serde_json::from_reader(BufReader::new(file)).map_err(|error| malformed(&error))?;
-        let head = Head::deserialize(&value).map_err(|error| malformed(&error))?;
+        let mut text = String::new();
+        BufReader::new(file).read_to_string(&mut text).map_err(|error| malformed(&error))?;
+        let head: Head = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
         if head.fencepost_conditions != VERSION {
             return Err(ConditionsError::Version { path: path.to_owned(), found: head.fencepost_conditions });
         }
-        let document: Document<Rows> = serde_json::from_value(value).map_err(|error| malformed(&error))?;
+        let document: Document<Rows> = serde_json::from_str(&text).map_err(|error| malformed(&error))?;
         Conditions::from_rows(document.rows).ok_or_else(|| malformed(&"a number is out of range"))
     }
 }

@@ -197,7 +197,6 @@ struct Touched {
     stores: Vec<Store>,
     /// Per place, which of the stores; ascending.
     places: Vec<(SpanNo, Vec<usize>)>,
-    numbers: FxHashMap<SpanNo, usize>,
     guardians: Vec<usize>,
 }
 
@@ -222,10 +221,9 @@ impl Touched {
         }
         let mut places: Vec<(SpanNo, Vec<usize>)> = places.into_iter().collect();
         places.sort_unstable_by_key(|&(number, _)| number);
-        let numbers = places.iter().enumerate().map(|(at, &(number, _))| (number, at)).collect();
         let is_guardian = |at: &usize| conditions.guardian_at(places[*at].0).is_some();
         let guardians = (0..places.len()).filter(is_guardian).collect();
-        Touched { stores, places, numbers, guardians }
+        Touched { stores, places, guardians }
     }
 
     /// Is there a state with `y` and without `x`? Of one line a prefix is in PM.
@@ -236,19 +234,9 @@ impl Touched {
 
     /// Every two places of which the first must be in PM before the second.
     fn for_each_order(&self, conditions: &Conditions, mut each: impl FnMut(usize, usize)) {
-        for (at, (second, _)) in self.places.iter().enumerate() {
-            // Whichever is shorter: the places that should come before, or those that have pending stores.
-            let firsts: Vec<usize> = if conditions.count_before(*second) <= self.places.len() {
-                let mut own: Vec<usize> =
-                    conditions.before(*second).filter_map(|first| self.numbers.get(&first).copied()).collect();
-                own.sort_unstable();
-                own.dedup();
-                own
-            } else {
-                let is_before = |first: &usize| conditions.between(self.places[*first].0, *second).is_some();
-                (0..self.places.len()).filter(is_before).collect()
-            };
-            firsts.into_iter().for_each(|first| each(first, at));
+        let numbers: Vec<SpanNo> = self.places.iter().map(|&(number, _)| number).collect();
+        for (at, &second) in numbers.iter().enumerate() {
+            conditions.before_among(second, &numbers).into_iter().for_each(|first| each(first, at));
         }
     }
 
