@@ -412,6 +412,12 @@ static volatile sig_atomic_t ticks;
 static void tick(int sig) { ticks += sig == SIGALRM; }
 static unsigned add(unsigned a, unsigned b) { return a + b; }
 static unsigned mix(unsigned a, unsigned b) { return a * 31 ^ b; }
+static __attribute__((noinline)) unsigned deep(unsigned n) { return n ? deep(n - 1) + n : 0; }
+static unsigned count(unsigned long n) {
+    unsigned sum = 0;
+    __asm__ volatile("1: add %%ecx, %0; loop 1b" : "+r"(sum), "+c"(n));
+    return sum;
+}
 static unsigned (*volatile how[2])(unsigned, unsigned) = { add, mix };
 int main(void) {
     struct sigaction sa = { .sa_handler = tick, .sa_flags = SA_RESTART };
@@ -427,6 +433,7 @@ int main(void) {
             for (unsigned i = 0; i < 256; i++) {
                 table[i] = how[i & 1](i, sum);
                 memset(copy, (int)i, sizeof copy);
+                sum += count(40) + deep(5);
                 sum += table[(i * 7) & 255] + copy[i & 63] + (table[i] > sum ? 1 : 2);
             }
             if (round == 0) first = sum; else if (sum == first + 1) return 2;

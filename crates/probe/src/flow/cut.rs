@@ -24,6 +24,36 @@ pub struct Entry {
     pub stubs_at: u64,
 }
 
+impl Entry {
+    /// How many of the block's instructions have run when `pc` is next.
+    fn done(&self, start: u64, pc: u64) -> usize {
+        let mut at = start;
+        self.lengths
+            .iter()
+            .take_while(|length| {
+                let before = at != pc;
+                at += u64::from(**length);
+                before
+            })
+            .count()
+    }
+
+    /// At the last instruction, which has not run though the entry is closed?
+    fn is_at_last(&self, rip: u64, done: usize) -> bool {
+        (self.closed_at..self.stubs_at).contains(&rip) && done == self.open && done < self.lengths.len()
+    }
+}
+
+/// Is the thread before an instruction that was told already, so that it must not be interrupted now?
+pub fn is_told(thread: &Thread, rip: u64, pc: u64) -> bool {
+    if thread.flow.start == 0 || thread.flow.at != thread.flow.start {
+        return false;
+    }
+    let _guard = translate::lock().lock();
+    let Some(block) = arena::block_at(rip).map(block::get) else { return false };
+    block.flow.as_ref().is_some_and(|entry| entry.is_at_last(rip, entry.done(block.pc, pc)))
+}
+
 /// A thread leaves the block at cache address `rip`; the program's pc is `pc`, that instruction has not run. Puts the program's
 /// registers in place and cuts the entry to what was executed.
 pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
@@ -33,12 +63,7 @@ pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
     let _guard = translate::lock().lock();
     let Some(block) = arena::block_at(rip).map(block::get) else { return };
     let Some(entry) = &block.flow else { return };
-    let mut at = block.pc;
-    let mut done = 0;
-    while done < entry.lengths.len() && at != pc {
-        at += u64::from(entry.lengths[done]);
-        done += 1;
-    }
+    let done = entry.done(block.pc, pc);
     let all = entry.lengths.len();
     if rip < entry.closed_at {
         regs.set(entry.x, thread.flow.x);
@@ -46,15 +71,15 @@ pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
             regs.set(entry.y, thread.flow.y);
         }
         shorten(thread, entry, done, all);
-    } else if done < all && rip < entry.stubs_at {
-        // At the last instruction, which does not run: the entry is closed already,
+    } else if entry.is_at_last(rip, done) {
+        // The entry is closed already,
         if thread.flow.at == thread.flow.start {
             // and gone.
             thread.flow.told = true;
             return;
         }
         thread.flow.at -= 8 * (1 + u64::from(entry.words[all]));
-        shorten(thread, entry, done.min(entry.open), all);
+        shorten(thread, entry, done, all);
     }
 }
 

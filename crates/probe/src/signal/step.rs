@@ -38,6 +38,9 @@ fn find(thread: &mut Thread, context: &Context) -> Found {
     let rip = context.machine.rip;
     if !in_image(rip) {
         return match locate(rip) {
+            Some(Where::Clean { pc } | Where::Spilled { pc, .. }) if flow::cut::is_told(thread, rip, pc) => {
+                Found::Inside
+            }
             Some(Where::Clean { pc }) => {
                 let mut state = ProgramState::from_machine(&context.machine, pc);
                 flow::cut::leave(thread, rip, pc, &mut state.regs);
