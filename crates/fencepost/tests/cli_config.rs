@@ -35,6 +35,7 @@ fn the_command_line_goes_before_the_environment_before_the_file() {
     assert_eq!(lint(&sandbox, &[], None).code, Some(0), "the file, found upwards");
     assert_eq!(lint(&sandbox, &[], Some("error")).code, Some(1), "the environment");
     assert_eq!(lint(&sandbox, &["--fail-on", "never"], Some("error")).code, Some(0), "the command line");
+    assert_eq!(lint(&sandbox, &[], Some("")).code, Some(0), "an empty variable is none");
     write(&sandbox, "fail-on = 'error'\n[lint]\nfail-on = 'never'\n[check]\nfail-on = 'error'\n");
     assert_eq!(lint(&sandbox, &[], None).code, Some(0), "a command's own section goes before what is for all");
     assert_eq!(lint(&sandbox, &["--config", "/dev/null"], None).code, Some(1), "another file");

@@ -35,8 +35,10 @@ fn is_configured(command: &str) -> bool {
     !UNCONFIGURED.contains(&command)
 }
 
+/// An empty variable is as good as none: CI services set them so.
 fn mirrored(arg: Arg) -> Arg {
-    match arg.get_long().map(|long| format!("FENCEPOST_{}", long.to_uppercase().replace('-', "_"))) {
+    let name = arg.get_long().map(|long| format!("FENCEPOST_{}", long.to_uppercase().replace('-', "_")));
+    match name.filter(|name| env::var_os(name).is_some_and(|value| !value.is_empty())) {
         Some(name) => arg.env(name).hide_env(true),
         None => arg,
     }
