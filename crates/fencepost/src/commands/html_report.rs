@@ -96,7 +96,7 @@ impl Outcome<'_> {
             events: self.reader.event_count(),
             not_explored: words.not_explored().chain(self.not_asked_for()).collect(),
             explored: words.explored,
-            notes: self.hunted.notes.clone(),
+            notes: self.hunted.notes.iter().cloned().chain(self.known()).collect(),
             interrupted: self.interrupted,
             suppressed: self.judged.suppressed,
             crash: Some(numbers(&self.hunted.coverage)),
@@ -104,6 +104,11 @@ impl Outcome<'_> {
             excerpts: excerpts(&others, &meta.cwd),
             others,
         }
+    }
+
+    fn known(&self) -> Option<String> {
+        let known = self.judged.summary(0).known.filter(|&count| count > 0)?;
+        Some(format!("{known} of these findings are in the baseline: they fail nothing"))
     }
 
     /// What this command does not look for, so that nobody takes it for done.

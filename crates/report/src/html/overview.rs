@@ -60,6 +60,9 @@ pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Verdict {
 
 fn lead(run: &Run, crashes: usize) -> String {
     let Some(crash) = &run.crash else {
+        if crashes > 0 {
+            return "Each finding was confirmed twice on the uninstrumented program.".to_owned();
+        }
         return format!(
             "{} of the recording were looked at; power failures were not simulated.",
             counted_long(run.events, "event")
@@ -102,7 +105,9 @@ pub fn tiles(run: &Run) -> Vec<Tile> {
         tiles.push(tile("failing states", number(*states_failing), String::new()));
         tiles.push(tile("recoveries run", number(*recovery_runs), format!("{} saved", number(*runs_saved))));
     }
-    tiles.push(tile("events recorded", number(run.events), String::new()));
+    if run.events > 0 {
+        tiles.push(tile("events recorded", number(run.events), String::new()));
+    }
     tiles
 }
 

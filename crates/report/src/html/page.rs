@@ -115,7 +115,10 @@ impl Report<'_> {
             short_verdict: short,
             lead,
             target: command_line(&run.target),
-            command: format!("fencepost {}", command_line(&run.arguments)),
+            command: match run.arguments.is_empty() {
+                true => String::new(),
+                false => format!("fencepost {}", command_line(&run.arguments)),
+            },
             folder: run.folder.clone(),
             pools: run.pools.clone(),
             date: run.date.map_or_else(String::new, date::machine),

@@ -169,10 +169,8 @@ impl Section<'_> {
     fn places(&self) -> (Vec<CodeBlock>, Vec<BarePlace>) {
         let mut files: Vec<&str> = Vec::new();
         let mut bare = Vec::new();
-        for location in &self.finding.locations {
-            // What a library looks like inside is of no help.
-            let is_own = location.role != Role::Library;
-            let place = location.file.as_deref().zip(location.line).filter(|_| is_own);
+        for (number, location) in self.finding.locations.iter().enumerate() {
+            let place = location.file.as_deref().zip(location.line).filter(|_| self.is_shown(number));
             let found = place.filter(|(file, line)| self.has(file, *line));
             match found {
                 Some((file, _)) if !files.contains(&file) => files.push(file),
@@ -187,6 +185,16 @@ impl Section<'_> {
         (files.into_iter().flat_map(|file| self.blocks(file)).collect(), bare)
     }
 
+    /// Whether its source is of help: not that of a library, and of a recovery only where it broke down.
+    fn is_shown(&self, number: usize) -> bool {
+        let locations = &self.finding.locations;
+        match locations[number].role {
+            Role::Library => false,
+            Role::Recovery => !locations[..number].iter().any(|earlier| earlier.role == Role::Recovery),
+            _ => true,
+        }
+    }
+
     fn has(&self, file: &str, line: u32) -> bool {
         let holds = |excerpt: &Excerpt| (excerpt.first..excerpt.first + excerpt.lines.len() as u32).contains(&line);
         self.excerpts.iter().any(|excerpt| excerpt.file == file && holds(excerpt))
@@ -194,8 +202,9 @@ impl Section<'_> {
 
     /// Excerpts that touch are one.
     fn blocks(&self, file: &str) -> Vec<CodeBlock> {
-        let own = |location: &&Location| location.file.as_deref() == Some(file) && location.role != Role::Library;
-        let marked: Vec<&Location> = self.finding.locations.iter().filter(own).collect();
+        let all = self.finding.locations.iter().enumerate();
+        let own = all.filter(|(number, location)| location.file.as_deref() == Some(file) && self.is_shown(*number));
+        let marked: Vec<&Location> = own.map(|(_, location)| location).collect();
         let mut lines: BTreeMap<u32, &str> = BTreeMap::new();
         for excerpt in self.excerpts.iter().filter(|excerpt| excerpt.file == file) {
             let numbered: Vec<(u32, &str)> = (excerpt.first..).zip(excerpt.lines.iter().map(String::as_str)).collect();
@@ -216,13 +225,16 @@ impl Section<'_> {
             let text = text.get(indent..).unwrap_or(text.trim_start()).replace('\t', "    ");
             let function = here.and_then(|location| location.function.as_deref());
             let label = match (here, function) {
-                (Some(location), Some(function)) => format!("{} · {function}", label(location.role)),
+                (Some(location), Some(function)) => format!("{} · {}", label(location.role), short_function(function)),
                 (Some(location), None) => label(location.role).to_owned(),
                 (None, _) => String::new(),
             };
             let side = here.map_or("", |location| side(location.role));
             blocks.last_mut().expect("just pushed").lines.push(CodeLine { number, text, side, label });
         }
+        // The guilty line first, then the others as they stand in the file.
+        let guilty = self.finding.guilty().line;
+        blocks.sort_by_key(|block| !block.lines.iter().any(|line| Some(line.number) == guilty));
         blocks
     }
 
@@ -290,7 +302,7 @@ fn short(title: &str) -> String {
 }
 
 fn at(guilty: &Location) -> String {
-    let function = guilty.function.as_deref().unwrap_or("?");
+    let function = short_function(guilty.function.as_deref().unwrap_or("?"));
     match (&guilty.file, guilty.line) {
         (Some(file), Some(line)) => format!("{function} · {}:{line}", file.rsplit('/').next().unwrap_or(file)),
         _ => format!("{function} · {}", guilty.module),
@@ -301,6 +313,13 @@ fn at(guilty: &Location) -> String {
 fn capital(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Of a path of modules and types only the end.
+fn short_function(name: &str) -> &str {
+    let plain = !name.contains(['<', '(']);
+    let end = name.rmatch_indices("::").nth(1).filter(|_| plain);
+    end.map_or(name, |(at, _)| &name[at + 2..])
 }
 
 fn side(role: Role) -> &'static str {
@@ -345,4 +364,18 @@ fn commands(finding: &Finding) -> Vec<CommandView> {
         CommandView { text: replay.clone(), words: "runs recovery on this crash image" },
         CommandView { text: debug, words: "the same under gdb" },
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_at_the_front() {
+        assert_eq!(short_function("lockfree_list::List::swing"), "List::swing");
+        assert_eq!(short_function("put"), "put");
+        assert_eq!(short_function("a::<b::c as d::e>::f"), "a::<b::c as d::e>::f");
+        assert_eq!(capital("the store"), "The store");
+        assert_eq!(short("a store: is lost"), "a store");
+    }
 }

@@ -74,6 +74,11 @@ function draw(view) {
     }
   });
   marks(view, to, x, first, last);
+  if (first === 0) view.rows.forEach(function (lane, row) {
+    // A store of the finding that lies before the window.
+    var early = lane.lane.pending.some(function (write) { return write.guilty; });
+    if (early) dot(to, x(0) - PAD / 2, HEAD + row * ROW + ROW / 2, 5, lane.lane.side === "present" ? colour.present : colour.missing, colour.card, 2);
+  });
   power(to, x(model.crash), height, colour.bad, 2.6, true);
   if (view.place !== model.crash) power(to, x(view.place), height, colour.ink, 2, false);
 }
@@ -87,13 +92,8 @@ function marks(view, to, x, first, last) {
     (event.writes || []).forEach(function (write) {
       if (!rowOf.has(write.lane)) return;
       var middle = HEAD + rowOf.get(write.lane) * ROW + ROW / 2, side = model.lanes[write.lane].lane.side;
-      to.beginPath();
-      to.arc(at, middle, write.guilty ? 6.5 : small ? 1.6 : 3.6, 0, 7);
-      to.fillStyle = write.guilty ? (side === "present" ? colour.present : colour.missing) : colour.card;
-      to.fill();
-      to.lineWidth = write.guilty ? 2.4 : 1.5;
-      to.strokeStyle = write.guilty ? colour.card : colour.ink;
-      if (!small || write.guilty) to.stroke();
+      if (write.guilty) dot(to, at, middle, 6.5, side === "present" ? colour.present : colour.missing, colour.card, 2.4);
+      else dot(to, at, middle, small ? 1.6 : 3.6, colour.card, colour.ink, small ? 0 : 1.5);
     });
     if (event.lane !== undefined && rowOf.has(event.lane)) {
       var top = HEAD + rowOf.get(event.lane) * ROW + ROW / 2 - 4;
@@ -101,6 +101,15 @@ function marks(view, to, x, first, last) {
       to.beginPath(); to.moveTo(at - 5, top); to.lineTo(at + 5, top); to.lineTo(at, top + 9); to.closePath(); to.fill();
     }
   }
+}
+function dot(to, x, y, radius, fill, stroke, width) {
+  to.beginPath();
+  to.arc(x, y, radius, 0, 7);
+  to.fillStyle = fill;
+  to.fill();
+  to.strokeStyle = stroke;
+  to.lineWidth = width;
+  if (width) to.stroke();
 }
 function power(to, at, height, colour, width, flag) {
   to.strokeStyle = to.fillStyle = colour;

@@ -19,7 +19,7 @@ function EventList(view, list, stack, onPlace) {
     made.setAttribute("aria-posinset", index + 1);
     made.setAttribute("aria-setsize", model.count);
     made.appendChild(element("span", "", event.id.toLocaleString("en")));
-    made.appendChild(element("span", "", event.what));
+    made.appendChild(element("span", "", (model.threads > 1 ? "t" + event.thread + " " : "") + event.what));
     made.appendChild(element("span", "", describe(event)));
     made.addEventListener("click", function () { onPlace(index + 1); });
     return made;

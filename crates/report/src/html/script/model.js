@@ -7,6 +7,7 @@ function Model(data) {
   this.lanes = data.lanes.map(function (lane, number) {
     return { number: number, lane: lane, stores: lane.pending.slice(), steps: [{ at: 0, stored: lane.pending.length, asked: lane.asked, guaranteed: 0 }] };
   });
+  this.threads = new Set(data.events.map(function (event) { return event.thread; })).size;
   this.crash = this.count;
   for (var i = this.count - 1; i >= 0 && data.events[i].id >= data.crash; i--) this.crash = i;
   data.events.forEach(function (event, index) {
@@ -44,8 +45,10 @@ Model.prototype.placeName = function (number) {
   if (number === undefined || number === null) return "";
   var place = this.data.places[number], frame = this.data.frames[place.frames[place.own]];
   var file = frame.file ? frame.file.split("/").pop() + ":" + frame.line : frame.module + "+0x" + frame.address.toString(16);
-  return (frame.function || "?") + " (" + file + ")";
+  return shortName(frame.function || "?") + " (" + file + ")";
 };
+// Of a path of modules and types only the end: it stands in little room.
+function shortName(name) { return /[<(]/.test(name) ? name : name.split("::").slice(-2).join("::"); }
 // What a write put there, as short as it can be said.
 Model.prototype.writeName = function (write) {
   var place = write.place === undefined ? null : this.data.places[write.place];

@@ -48,7 +48,7 @@ function count(number, what) { return number.toLocaleString("en") + " " + what +
 function where(model, place) {
   var next = model.events[place], here = model.states(place), text = element("span");
   text.appendChild(element("b", "", place === model.crash ? "⚡ Where it failed: " : "If power failed here: "));
-  var before = next ? "before event " + next.id.toLocaleString("en") + ", " + next.what + (next.place === undefined ? "" : " in " + model.placeName(next.place)) : "after the last event of this window";
+  var before = next ? "before event " + next.id.toLocaleString("en") + ", " + next.what + (model.threads > 1 ? " of thread " + next.thread : "") + (next.place === undefined ? "" : " in " + model.placeName(next.place)) : "after the last event of this window";
   var states = String(here.states), many = states.length > 15 ? "about 10^" + (states.length - 1) + " states" : count(here.states, "state");
   var left = here.dirty === 0 ? "Everything on the lines followed is guaranteed." : here.dirty + " of the " + count(model.lanes.filter(function (lane) { return lane.stores.length; }).length, "line") + " followed " + (here.dirty === 1 ? "is" : "are") + " not guaranteed: " + many + " possible.";
   text.appendChild(document.createTextNode(before + ". " + left));

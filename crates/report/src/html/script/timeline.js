@@ -86,7 +86,11 @@ function timeline(section) {
     if (event.pointerType === "mouse") view.canvas.setPointerCapture(event.pointerId);
     point(event);
   });
-  view.canvas.addEventListener("pointermove", function (event) { if (event.buttons & 1) point(event); });
+  view.canvas.addEventListener("pointermove", function (event) {
+    if (event.buttons & 1) return point(event);
+    var over = model.events[Math.floor((event.clientX - view.canvas.getBoundingClientRect().left + plot.scrollLeft - PAD) / view.step)];
+    view.canvas.title = over ? "event " + over.id + ": " + over.what + (over.place === undefined ? "" : " in " + model.placeName(over.place)) : "";
+  });
   themeChanged.push(function () { view.colours = colours(section); redraw(); });
   if ("ResizeObserver" in window) new ResizeObserver(function () { if (plot.clientWidth !== view.width) layout(); }).observe(plot);
   section.dataset.ready = "true";
