@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fmt::Write;
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Arc, Mutex};
@@ -311,6 +312,54 @@ fn the_engine_and_the_reference_see_the_same_flow() {
         }
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+}
+
+/// Counts executed blocks.
+struct Count(u64);
+
+impl FlowSink for Count {
+    fn define(&mut self, _: BlockId, _: ProcessId, _: u64, _: CodeAddr, _: &[u8]) {}
+    fn executed(&mut self, _: ThreadId, _: BlockId, _: &[u64]) {
+        self.0 += 1;
+    }
+    fn part(&mut self, _: ThreadId, _: BlockId, _: Part, _: &[u64]) {}
+}
+
+/// A libpmemobj map on a pool that is there already (a new one gets a random name inside).
+#[test]
+fn a_libpmemobj_map_gives_the_same_trace() {
+    if !record::probe_host::is_embedded() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let Ok(mapcli) = targets::pmdk::build_mapcli(folder.path()) else { return };
+    fs::write(at("workload"), targets::pmdk::workload(120)).unwrap();
+    let environment = [("PMEM_IS_PMEM_FORCE", "1")];
+    let mut native = Command::new(&mapcli);
+    native.arg("btree").arg(at("first")).arg("1").envs(environment).stdin(fs::File::open(at("workload")).unwrap());
+    assert!(native.output().unwrap().status.success());
+    let record = |flow: Option<FlowHandle>| {
+        fs::copy(at("first"), at("pool")).unwrap();
+        let arguments: [OsString; 4] = [(&mapcli).into(), "btree".into(), at("pool").into(), "1".into()];
+        let environment = environment.map(|(name, value)| (name.into(), value.into()));
+        let target = Target::of(&mapcli, &arguments, &environment).unwrap();
+        let stop = StopRequest::new();
+        let mut recorder = ProbeRecorder::new(&stop);
+        let input = fs::File::open(at("workload")).unwrap();
+        let output = fs::File::create(at("output")).unwrap();
+        recorder.streams = Some([input.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]);
+        let meta = Meta { command: Vec::new(), cwd: String::new(), recorder: String::new(), options: Vec::new() };
+        let options = RecordOptions { flow, ..RecordOptions::default() };
+        let recorded = recorder.record(&target, &options, TraceWriter::create(&at("trace"), meta).unwrap()).unwrap();
+        assert_eq!(recorded.status, trace::event::ExitStatus::Code(0));
+        (fs::read(at("trace")).unwrap(), fs::read(at("output")).unwrap())
+    };
+    let sink = Arc::new(Mutex::new(Count(0)));
+    let plain = record(None);
+    let with_flow = record(Some(FlowHandle::new(Arc::clone(&sink))));
+    assert!(plain == with_flow, "the trace or the output is another one with flow mode");
+    assert!(sink.lock().unwrap().0 > 100_000);
 }
 
 /// Rust without its runtime's start.
