@@ -42,6 +42,8 @@ enum Bench {
     Lint(bench_lint::LintBench),
     /// What a recovery costs, whether the size of a pool matters, and Mumak's workload from start to report.
     Crash(bench::CrashBench),
+    /// States possible, inferred and visible, and what each finds, on programs with operations and PMDK's maps.
+    Infer(bench::InferBench),
 }
 
 impl Cli {
@@ -55,6 +57,7 @@ impl Cli {
             Chore::Bench(Bench::Record(chore)) => chore.run(),
             Chore::Bench(Bench::Lint(chore)) => chore.run(),
             Chore::Bench(Bench::Crash(chore)) => chore.run(),
+            Chore::Bench(Bench::Infer(chore)) => chore.run(),
         }
     }
 }

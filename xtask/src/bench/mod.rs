@@ -1,4 +1,5 @@
-//! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost.
+//! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost;
+//! `cargo xtask bench infer`, how few states break an inferred condition.
 
 mod chore;
 mod crash;
@@ -6,6 +7,9 @@ mod crash_mumak;
 mod crash_pools;
 mod crash_run;
 mod crash_small;
+mod infer;
+mod infer_run;
+mod infer_table;
 pub(crate) mod measure;
 mod runner;
 mod table;
@@ -13,3 +17,4 @@ mod workload;
 
 pub use chore::RecordBench;
 pub use crash::CrashBench;
+pub use infer::InferBench;

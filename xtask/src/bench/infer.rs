@@ -1,0 +1,130 @@
+//! `cargo xtask bench infer`: how few states break an inferred condition, and whether they find what all states find.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Args;
+use targets::crash::{CrashTarget, TWIN, with_operations};
+use targets::pmdk;
+
+use super::infer_run::{Case, Outcome};
+use super::infer_table::{Row, Side, print};
+use crate::build;
+use crate::scratch::Scratch;
+
+/// What is compared. Both begin with the two states that every point has.
+const INFERRED: &str = "program-order,guaranteed-only,inferred";
+const VISIBLE: &str = "program-order,guaranteed-only,visible";
+
+/// Operations of PMDK's `mapcli`.
+const MAP_GRAMMAR: &str = include_str!("infer_map.toml");
+
+#[derive(Args, Debug)]
+pub struct InferBench {
+    /// Operations for each program.
+    #[arg(long, default_value_t = 60)]
+    count: u32,
+    /// Operations for each of PMDK's maps.
+    #[arg(long, default_value_t = 200)]
+    map_count: u32,
+    #[arg(long, default_value_t = 7)]
+    seed: u64,
+    /// How long each search may take; what it did not decide by then is not counted, and marked.
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    budget: String,
+    /// Only programs and maps whose name contains this. Repeatable.
+    #[arg(long = "only", value_name = "NAME")]
+    only: Vec<String>,
+    /// Use this executable instead of building Fencepost.
+    #[arg(long, value_name = "FILE")]
+    fencepost: Option<PathBuf>,
+}
+
+impl InferBench {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let fencepost = match &self.fencepost {
+            Some(path) => fs::canonicalize(path).with_context(|| path.display().to_string())?,
+            None => build::fencepost()?,
+        };
+        let scratch = Scratch::new("bench-infer")?;
+        let mut rows = Vec::new();
+        for target in with_operations()?.iter().filter(|target| self.wants(&target.name)) {
+            rows.push(self.target(&fencepost, target, &scratch)?);
+            eprintln!("{}", rows[rows.len() - 1].name);
+        }
+        let grammar = scratch.path().join("map.toml");
+        fs::write(&grammar, MAP_GRAMMAR)?;
+        for map in pmdk::MAPS.into_iter().filter(|map| self.wants(map)) {
+            rows.push(self.map(&fencepost, map, &grammar, &scratch)?);
+            eprintln!("{}", rows[rows.len() - 1].name);
+        }
+        println!(
+            "## `fencepost check --grammar … --count {} (maps: {}) --seed {} --budget {}`",
+            self.count, self.map_count, self.seed, self.budget
+        );
+        print(&rows);
+        println!(
+            "inferred: {INFERRED}; visible: {VISIBLE}. States, recoveries and time are those of all variants together,"
+        );
+        println!(
+            "the correct twin included; time has recording, inference and search. A bug is found if its variant has a finding."
+        );
+        println!("*: the budget ended before everything was decided.");
+        let same = rows.iter().all(|row| row.inferred.found >= row.visible.found && !row.is_twin_guilty());
+        Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    fn target(&self, fencepost: &Path, target: &CrashTarget, scratch: &Scratch) -> anyhow::Result<Row> {
+        let grammar = target.grammar.as_deref().context("a program with operations has a grammar")?;
+        let mut row = Row::new(&target.name);
+        for variant in std::iter::once(TWIN).chain(target.variants()) {
+            let program = target.build(variant, &build::targets_folder()?)?;
+            let folder = scratch.fresh("case")?;
+            let command = target.run_command(&program, &folder.join("pool"));
+            let case = Case { fencepost, folder: &folder, grammar, command: &command, env: &target.env };
+            self.compare(&case, self.count, variant == TWIN, &mut row)?;
+        }
+        Ok(row)
+    }
+
+    fn map(&self, fencepost: &Path, map: &str, grammar: &Path, scratch: &Scratch) -> anyhow::Result<Row> {
+        let mapcli = pmdk::build_mapcli(&build::targets_folder()?)?;
+        let folder = scratch.fresh("case")?;
+        let command = [mapcli.display().to_string(), map.to_owned(), folder.join("pool").display().to_string()];
+        let env = [("PMEM_IS_PMEM_FORCE".to_owned(), "1".to_owned())];
+        let case = Case { fencepost, folder: &folder, grammar, command: &command, env: &env };
+        let mut row = Row::new(map);
+        // Nobody knows beforehand what Debian's maps do wrong: what is found counts as bugs.
+        self.compare(&case, self.map_count, false, &mut row)?;
+        Ok(row)
+    }
+
+    fn compare(&self, case: &Case<'_>, count: u32, is_twin: bool, row: &mut Row) -> anyhow::Result<()> {
+        let run = |strategy: &str| case.run(strategy, count, self.seed, &self.budget);
+        let (inferred, visible): (Outcome, Outcome) = (run(INFERRED)?, run(VISIBLE)?);
+        row.bugs += u32::from(!is_twin);
+        row.possible.add(&visible.possible);
+        for (side, outcome) in [(&mut row.inferred, inferred), (&mut row.visible, visible)] {
+            add(side, &outcome, is_twin);
+        }
+        Ok(())
+    }
+}
+
+fn add(side: &mut Side, outcome: &Outcome, is_twin: bool) {
+    side.states += outcome.decided;
+    side.recoveries += outcome.runs;
+    side.time += outcome.wall;
+    side.complete &= outcome.complete;
+    if is_twin {
+        side.twin_findings += outcome.findings;
+    } else {
+        side.found += u32::from(outcome.findings > 0);
+    }
+}
