@@ -63,6 +63,7 @@ mod tests {
             end,
             stdout: stdout.into(),
             stderr: stderr.into(),
+            borders: Vec::new(),
             output_cut: false,
             cpu: Duration::ZERO,
             wall: Duration::from_millis(12),

@@ -4,7 +4,11 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+pub use wire::recover::MAX_STRETCHES;
 
 /// What a run finds on its standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -14,6 +18,23 @@ pub enum Input {
     Empty,
     Bytes(Vec<u8>),
     File(PathBuf),
+    Operations(Operations),
+}
+
+/// Operations, one per line, some of which a run is given.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Operations {
+    /// All of them.
+    pub text: Arc<[u8]>,
+    /// Those of the run, in this order: stretches of whole lines, at most [`MAX_STRETCHES`].
+    pub stretches: Vec<Range<u64>>,
+}
+
+impl Operations {
+    /// What the run reads.
+    pub fn bytes(&self) -> Vec<u8> {
+        self.stretches.iter().flat_map(|s| &self.text[s.start as usize..s.end as usize]).copied().collect()
+    }
 }
 
 /// A command with everything that it sees of its surroundings, except its pools.

@@ -36,6 +36,8 @@ pub struct RunReport {
     /// The first bytes, as many as the limits keep.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
+    /// How long the standard output was at each read between two operations; empty without operations, and in plain mode.
+    pub borders: Vec<u32>,
     /// There was more output than was kept.
     pub output_cut: bool,
     /// Of all processes of the run.

@@ -16,6 +16,10 @@ pub const MAX_NOTES: usize = NOTES_BYTES / 8;
 pub const MAX_SUBSTITUTES: usize = 64;
 /// Room for the description of a crash inside recovery.
 pub const CRASH_BYTES: usize = 16 << 10;
+/// Stretches of the operations that a run can be given.
+pub const MAX_STRETCHES: usize = 8;
+/// Operations of a run whose answers can be told apart.
+pub const MAX_ANSWERS: usize = 1 << 16;
 
 /// Values of [`Recovery::state`].
 pub mod state {
@@ -28,6 +32,8 @@ pub mod state {
     pub const ONCE: u32 = 2;
     pub const RUNNING: u32 = 3;
     pub const DONE: u32 = 4;
+    /// In a rehearsal: at the border between two operations. Every run is a fork, until the process itself is to go on.
+    pub const BORDER: u32 = 5;
 }
 
 /// Bits of [`Recovery::flags`].
@@ -81,6 +87,14 @@ pub struct Substitute {
     pub inode: u64,
 }
 
+/// Bytes of the file behind standard input: whole lines, each an operation.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Stretch {
+    pub from: AtomicU64,
+    pub to: AtomicU64,
+}
+
 #[repr(C)]
 #[derive(Debug)]
 pub struct Recovery {
@@ -106,6 +120,17 @@ pub struct Recovery {
     pub memory: AtomicU64,
     pub output: AtomicU64,
     pub processes: AtomicU32,
+    /// 1: stop at every border between operations (`state::BORDER`) instead of at the first use of a pool.
+    pub rehearsal: AtomicU32,
+    /// With `wanted`: the process at a border goes on itself.
+    pub go_on: AtomicU32,
+    /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
+    pub stretch_count: AtomicU32,
+    pub stretches: [Stretch; MAX_STRETCHES],
+    /// How many reads of standard input came where an operation was over (the end of the input is one), and how long the
+    /// standard output was at each.
+    pub answer_count: AtomicU32,
+    pub answers: [AtomicU32; MAX_ANSWERS],
     pub substitute_count: u32,
     pub substitutes: [Substitute; MAX_SUBSTITUTES],
     /// Lines `module+0xoffset`, innermost frame first: where a fatal signal struck.

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::record::kind;
 use wire::recover::note;
 
-use super::{crash, notes, paths, serve};
+use super::{crash, notes, paths, rehearse, serve};
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
 use crate::syscall::dispatch::Call;
@@ -17,6 +17,7 @@ const SIGABRT: u64 = 6;
 pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     let (call, strings) = match paths::replaced(thread, call) {
         Some(replaced) => {
+            rehearse::must_not_touch(thread);
             if super::on() {
                 serve::first_use(thread);
             }
@@ -28,6 +29,7 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
         return (call, strings);
     }
     file_read(call);
+    file_change(thread, call);
     memory_read(call);
     if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..])) {
         // `abort` sends itself this signal, which the kernel answers without a word to the engine.
@@ -52,6 +54,21 @@ fn file_read(call: Call) {
     let offset = offset.unwrap_or_else(|| sys!(nr::LSEEK, fd, 0, SEEK_CUR).max(0) as u64);
     let end = offset.saturating_add(len).min(stat.size as u64);
     notes::file_access(note::READ, pool, offset, end.saturating_sub(offset));
+}
+
+/// Calls that change a pool through a descriptor: a rehearsal's fork must not.
+fn file_change(thread: &mut Thread, call: Call) {
+    let fd = match call.nr {
+        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::FTRUNCATE | nr::FALLOCATE => call.fd(0),
+        nr::SENDFILE => call.fd(0),
+        nr::COPY_FILE_RANGE | nr::SPLICE => call.fd(2),
+        // A mapping that comes late would be shared.
+        nr::MMAP => call.fd(4),
+        _ => return,
+    };
+    if rehearse::on() && pools::of_fd(fd).is_some() {
+        rehearse::must_not_touch(thread);
+    }
 }
 
 /// Calls that read memory of a pool.

@@ -6,6 +6,8 @@ pub mod crash;
 pub mod limits;
 pub mod notes;
 pub mod paths;
+pub mod rehearse;
+pub mod script;
 pub mod serve;
 
 use wire::control::option;

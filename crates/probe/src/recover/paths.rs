@@ -92,6 +92,13 @@ fn substitutes() -> &'static [Substitute] {
     recovery.substitutes.get(..recovery.substitute_count as usize).unwrap_or_default()
 }
 
+/// The path of a pool's stand-in, as a C string.
+pub fn private(pool: u32) -> Option<Vec<u8>> {
+    let mut path = text(substitutes().get(pool as usize)?.private).to_vec();
+    path.push(0);
+    Some(path)
+}
+
 /// The call with the paths of pools replaced, if it names any. The strings live as long as the answer.
 pub fn replaced(thread: &mut Thread, mut call: Call) -> Option<(Call, Vec<Vec<u8>>)> {
     let mut strings = Vec::new();

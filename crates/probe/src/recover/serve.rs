@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use wire::recover::{flag, state};
 
-use super::{limits, notes};
+use super::{limits, notes, rehearse, script};
 use crate::load::maps;
 use crate::ring::{self, control};
 use crate::signal;
@@ -62,6 +62,7 @@ impl Snapshot {
         recovery.crash_len.store(0, Ordering::Relaxed);
         recovery.note_count.store(0, Ordering::Relaxed);
         recovery.cpu_us.store(0, Ordering::Relaxed);
+        recovery.answer_count.store(0, Ordering::Relaxed);
     }
 }
 
@@ -71,15 +72,21 @@ pub fn first_use(thread: &mut Thread) {
         return;
     }
     limits::measure();
-    let alone =
-        control().many_tasks.load(Ordering::Relaxed) == 0 && control().live_processes.load(Ordering::Relaxed) == 1;
-    if !alone {
+    if rehearse::on() {
+        return;
+    }
+    if !is_alone() {
         say(state::ONCE);
         wait_until_wanted(0);
+        script::rewind();
         limits::set();
         return say(state::RUNNING);
     }
-    serve(thread);
+    serve(thread, state::READY);
+}
+
+fn is_alone() -> bool {
+    control().many_tasks.load(Ordering::Relaxed) == 0 && control().live_processes.load(Ordering::Relaxed) == 1
 }
 
 fn say(state: u32) {
@@ -103,24 +110,36 @@ fn wait_until_wanted(done: u32) -> u32 {
     }
 }
 
-fn serve(thread: &mut Thread) {
+/// Forks whenever the host asks for a run; returns in the fork, or, at a border, in the process that goes on.
+pub fn serve(thread: &mut Thread, place: u32) {
     const PR_SET_CHILD_SUBREAPER: u64 = 36;
+    if place == state::BORDER && !is_alone() {
+        crate::refuse!(thread, "the program has several threads or processes, so that it cannot be forked between operations");
+    }
     let snapshot = Snapshot::take();
     sys!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1);
     signal::block_all();
-    let mut done = 0;
-    say(state::READY);
+    let mut done = control().recovery.wanted.load(Ordering::Acquire);
+    say(place);
     loop {
         done = wait_until_wanted(done);
         hints::take(thread);
         hints::forget();
         snapshot.restore();
         say(state::RUNNING);
+        if place == state::BORDER && control().recovery.go_on.load(Ordering::Relaxed) != 0 {
+            signal::unblock(thread);
+            return;
+        }
         let child = sys!(nr::FORK);
         if child == 0 {
             task::become_run(thread);
+            script::rewind();
             limits::set();
             signal::unblock(thread);
+            if place == state::BORDER {
+                rehearse::part(thread);
+            }
             return;
         }
         if child < 0 {

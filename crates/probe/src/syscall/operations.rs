@@ -8,8 +8,9 @@ use wire::control::option;
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
-use super::event;
+use super::{buffers, event};
 use crate::load::user;
+use crate::recover::{self, rehearse, script, serve};
 use crate::ring;
 use crate::signal;
 use crate::sys::{self, nr};
@@ -17,25 +18,76 @@ use crate::thread::Thread;
 
 const BEGIN: u8 = 0;
 const END: u8 = 1;
-/// Longest line served whole.
-const LINE: u64 = 64 << 10;
+/// Longest piece of a line that is served at once.
+const PIECE: u64 = 64 << 10;
 
 /// Operations begun so far.
 static BEGUN: AtomicU64 = AtomicU64::new(0);
 /// The last one has not ended yet.
 static OPEN: AtomicBool = AtomicBool::new(false);
+/// The last read took only a part of a line: what follows belongs to the same operation.
+static INSIDE: AtomicBool = AtomicBool::new(false);
 
 pub fn wanted() -> bool {
     ring::control().options & option::OPERATIONS_STDIN != 0
 }
 
+/// `readv`: into the first buffer that has room. Reading less than asked for is every kernel's right.
+pub fn read_vector(thread: &mut Thread, call: Call) -> i64 {
+    let vectors = (0..call.args[2].min(1024)).map(|at| user::read::<[u64; 2]>(call.args[1] + at * 16));
+    for vector in vectors {
+        let Some([address, len]) = vector else { return -sys::EFAULT };
+        if len != 0 {
+            return read(thread, Call { nr: nr::READ, args: [0, address, len, 0, 0, 0] });
+        }
+    }
+    0
+}
+
 /// A read of standard input: the operation before is over; the next line, if there is one, begins another.
 pub fn read(thread: &mut Thread, call: Call) -> i64 {
-    finish(thread);
-    let begun = BEGUN.load(Ordering::Relaxed);
+    let begins = !INSIDE.load(Ordering::Relaxed);
+    if begins {
+        finish(thread);
+    }
+    let most = call.args[2].min(PIECE);
+    let (line, result) = if recover::on() { (served(thread, begins, most), 0) } else { typed(thread, most) };
+    if line.is_empty() {
+        return result;
+    }
+    if !user::copy_out(call.args[1], &line) {
+        return -sys::EFAULT;
+    }
+    INSIDE.store(line.last() != Some(&b'\n'), Ordering::Relaxed);
+    if begins {
+        OPEN.store(true, Ordering::Relaxed);
+        mark(thread, BEGIN, BEGUN.fetch_add(1, Ordering::Relaxed));
+    }
+    event::kernel_write(thread, call.args[1], line.len() as u64);
+    line.len() as i64
+}
+
+/// From the operations of a recovery run.
+fn served(thread: &mut Thread, begins: bool, most: u64) -> Vec<u8> {
+    if rehearse::on() {
+        if begins {
+            rehearse::border(thread);
+        }
+    } else {
+        // What is read depends on the run as much as a pool does.
+        serve::first_use(thread);
+    }
+    if begins {
+        script::answered();
+    }
+    script::read(most as usize)
+}
+
+/// From the real standard input; and the result of the last system call.
+fn typed(thread: &mut Thread, most: u64) -> (Vec<u8>, i64) {
     let mut line: Vec<u8> = Vec::new();
     let mut result = 0;
-    while (line.len() as u64) < call.args[2].min(LINE) && line.last() != Some(&b'\n') {
+    while (line.len() as u64) < most && line.last() != Some(&b'\n') {
         let mut byte = 0u8;
         result = signal::blocking_syscall(thread, nr::READ, [0, &raw mut byte as u64, 1, 0, 0, 0]);
         if result != 1 {
@@ -43,17 +95,7 @@ pub fn read(thread: &mut Thread, call: Call) -> i64 {
         }
         line.push(byte);
     }
-    if line.is_empty() {
-        return result;
-    }
-    if !user::copy_out(call.args[1], &line) {
-        return -sys::EFAULT;
-    }
-    BEGUN.store(begun + 1, Ordering::Relaxed);
-    OPEN.store(true, Ordering::Relaxed);
-    mark(thread, BEGIN, begun);
-    event::kernel_write(thread, call.args[1], line.len() as u64);
-    line.len() as i64
+    (line, result)
 }
 
 /// The operation under way, if there is one, is over.
@@ -66,4 +108,44 @@ pub fn finish(thread: &mut Thread) {
 fn mark(thread: &mut Thread, aux: u8, index: u64) {
     let header = Header { aux, address: index, ..event::header(thread, kind::OPERATION) };
     ring::order(thread).put(header, &[]);
+}
+
+/// Does the call ask what kind of file standard output is?
+pub fn asks_about_output(call: Call) -> bool {
+    const TCGETS: u64 = 0x5401;
+    const AT_EMPTY_PATH: u64 = 0x1000;
+    let empty = |address: u64| address == 0 || user::read::<u8>(address) == Some(0);
+    call.fd(0) == 1
+        && match call.nr {
+            nr::IOCTL => call.args[1] == TCGETS,
+            nr::FSTAT => true,
+            nr::NEWFSTATAT => call.args[3] & AT_EMPTY_PATH != 0 && empty(call.args[1]),
+            _ => false,
+        }
+}
+
+/// A terminal: the C library then writes every line as it ends (glibc, `_IO_file_doallocate`).
+pub fn output_is_terminal(thread: &mut Thread, call: Call) -> i64 {
+    const TERMIOS: usize = 36;
+    const S_IFMT: u32 = 0o170000;
+    const S_IFCHR: u32 = 0o020000;
+    /// Offsets in `struct stat`, and the first pseudo-terminal.
+    const ST_MODE: u64 = 24;
+    const ST_RDEV: u64 = 40;
+    const PTS_0: u64 = 136 << 8;
+    if call.nr == nr::IOCTL {
+        if !user::copy_out(call.args[2], &[0; TERMIOS]) {
+            return -sys::EFAULT;
+        }
+        event::kernel_write(thread, call.args[2], TERMIOS as u64);
+        return 0;
+    }
+    let result = buffers::pass(thread, call);
+    let stat = if call.nr == nr::FSTAT { call.args[1] } else { call.args[2] };
+    if result == 0 {
+        let mode = user::read::<u32>(stat + ST_MODE).unwrap_or(0);
+        user::write(stat + ST_MODE, &(mode & !S_IFMT | S_IFCHR));
+        user::write(stat + ST_RDEV, &PTS_0);
+    }
+    result
 }

@@ -2,6 +2,7 @@
 //! (`wire::recover` is the protocol). What a run means is not known here; see the crate `recover`.
 
 use std::ffi::CStr;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
@@ -9,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use trace::event::ExitStatus;
 use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
-use wire::recover::{NOTES_BYTES, Recovery, state};
+use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, Recovery, state};
 
 use super::configure::{configure, configure_recovery};
 use super::embedded::ProbeImage;
@@ -41,6 +42,10 @@ pub struct Setup<'a> {
     pub pools: &'a [Substituted],
     /// Time, time-stamp counter and randomness as they really are.
     pub real_world: bool,
+    /// Standard input has operations, of which each run gets some (see [`Engine::give`]).
+    pub operations: bool,
+    /// Stop at every border between operations.
+    pub rehearsal: bool,
 }
 
 /// Where the recovery is.
@@ -52,6 +57,8 @@ pub enum Stage {
     Once,
     /// A run is over.
     Done,
+    /// In a rehearsal: between two operations.
+    Border,
     /// The recovery's own first process has ended, and every other with it.
     Ended(ExitStatus),
     /// Nothing of this within the time.
@@ -74,10 +81,12 @@ impl Engine {
             real_random: setup.real_world,
             real_tsc: setup.real_world,
             substitutes: setup.pools.to_vec(),
+            operations_stdin: setup.operations,
             ..RecordOptions::default()
         };
         configure(shared.control_mut(), &setup.target.path, &options, 0)?;
         configure_recovery(shared.control_mut(), setup.pools)?;
+        *shared.control_mut().recovery.rehearsal.get_mut() = setup.rehearsal.into();
         let descriptors = [(setup.stdin.as_raw_fd(), 0), (setup.stdout.as_raw_fd(), 1), (setup.stderr.as_raw_fd(), 2)];
         let launch = Launch {
             probe: setup.probe,
@@ -108,10 +117,38 @@ impl Engine {
         self.running.exec_error().map(LaunchError::Exec)
     }
 
+    /// The operations of the next run: stretches of the file behind standard input, at most [`MAX_STRETCHES`].
+    pub fn give(&self, stretches: &[Range<u64>]) {
+        let recovery = self.recovery();
+        for (own, stretch) in recovery.stretches.iter().zip(stretches) {
+            own.from.store(stretch.start, Ordering::Relaxed);
+            own.to.store(stretch.end, Ordering::Relaxed);
+        }
+        recovery.stretch_count.store(stretches.len().min(MAX_STRETCHES) as u32, Ordering::Relaxed);
+    }
+
+    /// How long the standard output was at each border between operations of the last run.
+    pub fn answers(&self) -> Vec<u32> {
+        let recovery = self.recovery();
+        let count = (recovery.answer_count.load(Ordering::Acquire) as usize).min(MAX_ANSWERS);
+        recovery.answers[..count].iter().map(|len| len.load(Ordering::Relaxed)).collect()
+    }
+
     /// Asks for the next run. The limits in [`Recovery`] must be set.
     pub fn ask(&self) {
+        self.recovery().go_on.store(0, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// At a border: the process itself goes on to the next one.
+    pub fn go_on(&self) {
+        self.recovery().go_on.store(1, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn wake(&self) {
         let recovery = self.recovery();
-        if recovery.state.load(Ordering::SeqCst) == state::DONE {
+        if matches!(recovery.state.load(Ordering::SeqCst), state::DONE | state::BORDER) {
             recovery.state.store(state::READY, Ordering::SeqCst);
         }
         recovery.wanted.fetch_add(1, Ordering::SeqCst);
@@ -127,6 +164,7 @@ impl Engine {
             let now = recovery.state.load(Ordering::SeqCst);
             match now {
                 state::DONE => return Stage::Done,
+                state::BORDER => return Stage::Border,
                 state::READY if !asked => return Stage::Ready,
                 state::ONCE if !asked => return Stage::Once,
                 _ => {}

@@ -107,6 +107,7 @@ impl Session {
                 end: outcome::end(cut, &ended, limits),
                 stdout,
                 stderr,
+                borders: Vec::new(),
                 output_cut,
                 cpu: ended.cpu,
                 wall,

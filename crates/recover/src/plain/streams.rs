@@ -20,6 +20,9 @@ impl Streams {
     pub fn open(input: &Input) -> Result<Streams, PlainError> {
         let input = match input {
             Input::Empty => File::open("/dev/null").map_err(system("open /dev/null"))?,
+            Input::Operations(operations) => {
+                input_of(&operations.bytes()).map_err(system("create a file in memory"))?
+            }
             Input::Bytes(bytes) => input_of(bytes).map_err(system("create a file in memory"))?,
             Input::File(path) => File::open(path).map_err(|source| PlainError::Input { path: path.clone(), source })?,
         };

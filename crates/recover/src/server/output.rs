@@ -40,6 +40,11 @@ impl Stream {
         self.clear()
     }
 
+    /// How much every run has written before the fork point.
+    pub fn before_len(&self) -> u32 {
+        self.before.len() as u32
+    }
+
     pub fn clear(&self) -> io::Result<()> {
         self.file.set_len(0)
     }

@@ -93,6 +93,7 @@ pub(super) fn report(engine: &Engine, end: End, noted: &Noted, wall: Duration) -
         end,
         stdout: Vec::new(),
         stderr: Vec::new(),
+        borders: engine.answers(),
         output_cut: false,
         cpu: Duration::from_micros(engine.recovery().cpu_us.load(Ordering::Acquire)),
         wall,

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::fs::File;
 use std::io::{self, Write};
+use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
@@ -35,12 +36,12 @@ pub enum ServerError {
     Silent,
 }
 
-fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError {
+pub(super) fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError {
     move |source| ServerError::System { action, source }
 }
 
 /// More than a run's own limit: for the machinery around it.
-const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How often the output of a recovery that was not forked is looked at.
 const SLICE: Duration = Duration::from_millis(20);
@@ -51,6 +52,8 @@ pub struct Server {
     target: Target,
     directory: CString,
     stdin: File,
+    /// What a run reads, if these are operations.
+    operations: Option<Vec<Range<u64>>>,
     stdout: Stream,
     stderr: Stream,
     pools: Vec<Substituted>,
@@ -80,6 +83,10 @@ impl Server {
             target,
             directory,
             stdin: input(&command.stdin).map_err(system("prepare the standard input"))?,
+            operations: match &command.stdin {
+                Input::Operations(operations) => Some(operations.stretches.clone()),
+                _ => None,
+            },
             stdout: Stream::create().map_err(system("keep the standard output"))?,
             stderr: Stream::create().map_err(system("keep the standard error"))?,
             pools: slot
@@ -93,6 +100,11 @@ impl Server {
             starts: 0,
             broke_down_at: Vec::new(),
         })
+    }
+
+    /// The operations of the runs to come: stretches of those that the command was made with.
+    pub fn give(&mut self, stretches: Vec<Range<u64>>) {
+        self.operations = Some(stretches);
     }
 
     /// Runs the recovery on what the slot holds now.
@@ -110,6 +122,7 @@ impl Server {
         }
         self.clear_output()?;
         set_limits(&engine, limits);
+        engine.give(self.operations.as_deref().unwrap_or_default());
         engine.ask();
         let stage = if self.once { self.watch(&engine, limits)? } else { engine.wait(limits.wall + PATIENCE) };
         let refusals = engine.refusals();
@@ -126,7 +139,7 @@ impl Server {
             Stage::Ended(status) => end(&engine, wait_status(status), limits),
             Stage::Late if self.once && self.floods(limits)? => End::OverLimit(Limit::Output),
             Stage::Late => End::Hung,
-            Stage::Ready | Stage::Once => return Err(ServerError::Silent),
+            Stage::Ready | Stage::Once | Stage::Border => return Err(ServerError::Silent),
         };
         let report = report(&engine, end, &noted, started.elapsed());
         let report = self.with_output(report, limits)?;
@@ -136,13 +149,12 @@ impl Server {
         Ok(report)
     }
 
-    /// Starts the command and waits until it wants a pool.
-    fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
+    /// Starts the command from scratch.
+    pub(super) fn launch(&mut self, rehearsal: bool) -> Result<Engine, ServerError> {
         self.stdout.reset().map_err(system("empty the output"))?;
         self.stderr.reset().map_err(system("empty the output"))?;
         self.starts += 1;
-        let begun = Instant::now();
-        let engine = Engine::start(&Setup {
+        Ok(Engine::start(&Setup {
             probe: &self.probe,
             target: &self.target,
             directory: &self.directory,
@@ -151,7 +163,15 @@ impl Server {
             stderr: self.stderr.file.as_fd(),
             pools: &self.pools,
             real_world: self.real_world,
-        })?;
+            operations: self.operations.is_some(),
+            rehearsal,
+        })?)
+    }
+
+    /// Starts the command and waits until it wants a pool.
+    fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
+        let begun = Instant::now();
+        let engine = self.launch(false)?;
         let stage = engine.wait(limits.wall + PATIENCE);
         if let Some(error) = engine.start_error() {
             return Err(error.into());
@@ -168,7 +188,7 @@ impl Server {
             }
             // It never used a pool: its answer is the same for every crash image.
             Stage::Ended(status) => end(&engine, wait_status(status), limits),
-            Stage::Done => return Err(ServerError::Silent),
+            Stage::Done | Stage::Border => return Err(ServerError::Silent),
             Stage::Late => End::Hung,
         };
         let noted = noted(&engine);
@@ -194,13 +214,21 @@ impl Server {
         Ok(longest.map_err(system("look at the output"))? > most)
     }
 
-    fn clear_output(&self) -> Result<(), ServerError> {
+    pub(super) fn clear_output(&self) -> Result<(), ServerError> {
         self.stdout.clear().and_then(|()| self.stderr.clear()).map_err(system("empty the output"))
     }
 
-    fn with_output(&self, mut report: RunReport, limits: &Limits) -> Result<RunReport, ServerError> {
+    /// Standard output since it was emptied last.
+    pub(super) fn written(&self, limits: &Limits) -> Result<Vec<u8>, ServerError> {
+        Ok(self.stdout.content(limits.output).map_err(system("read the output"))?.0)
+    }
+
+    pub(super) fn with_output(&self, mut report: RunReport, limits: &Limits) -> Result<RunReport, ServerError> {
         let (stdout, cut) = self.stdout.content(limits.output).map_err(system("read the output"))?;
         let (stderr, cut_too) = self.stderr.content(limits.output).map_err(system("read the output"))?;
+        for border in &mut report.borders {
+            *border += self.stdout.before_len();
+        }
         report.stdout = stdout;
         report.stderr = stderr;
         report.output_cut = cut || cut_too;
@@ -213,7 +241,7 @@ enum Started {
     Ended(RunReport),
 }
 
-fn set_limits(engine: &Engine, limits: &Limits) {
+pub(super) fn set_limits(engine: &Engine, limits: &Limits) {
     let recovery = engine.recovery();
     recovery.wall_ms.store(limits.wall.as_millis() as u64, Ordering::Relaxed);
     // Whole seconds, at least one.
@@ -224,7 +252,7 @@ fn set_limits(engine: &Engine, limits: &Limits) {
 }
 
 /// As `wait` would give it.
-fn wait_status(status: ExitStatus) -> i32 {
+pub(super) fn wait_status(status: ExitStatus) -> i32 {
     match status {
         ExitStatus::Code(code) => (code & 0xff) << 8,
         ExitStatus::Signal(signal) => signal,
@@ -235,11 +263,14 @@ fn input(input: &Input) -> io::Result<File> {
     match input {
         Input::Empty => File::open("/dev/null"),
         Input::File(path) => File::open(path),
-        Input::Bytes(bytes) => {
-            let mut file = tempfile::tempfile()?;
-            file.write_all(bytes)?;
-            io::Seek::rewind(&mut file)?;
-            Ok(file)
-        }
+        Input::Bytes(bytes) => in_file(bytes),
+        Input::Operations(operations) => in_file(&operations.text),
     }
+}
+
+fn in_file(bytes: &[u8]) -> io::Result<File> {
+    let mut file = tempfile::tempfile()?;
+    file.write_all(bytes)?;
+    io::Seek::rewind(&mut file)?;
+    Ok(file)
 }

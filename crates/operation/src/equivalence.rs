@@ -1,0 +1,130 @@
+//! Output equivalence: the verdict on a recovered process by its answers.
+
+use crash::recovery::Verdict;
+use recover::report::RunReport;
+use trace::event::EventId;
+
+use crate::answers::{Answers, shown};
+use crate::expected::Expected;
+use crate::scene::{Borders, Scene};
+use crate::workload::Workload;
+
+/// All that is needed to judge a recovered process by its answers.
+#[derive(Clone, Debug)]
+pub struct Equivalence {
+    pub workload: Workload,
+    pub borders: Borders,
+    pub expected: Expected,
+}
+
+impl Equivalence {
+    pub fn scene(&self, at: EventId) -> Scene {
+        self.borders.scene(at)
+    }
+
+    /// What a process that recovered in this scene is asked: stretches of the workload's text.
+    pub fn stretches(&self, scene: Scene) -> Vec<std::ops::Range<u64>> {
+        let asked = self.workload.stretch(self.expected.asked(scene));
+        [asked, self.workload.tail_stretch()].into_iter().filter(|stretch| !stretch.is_empty()).collect()
+    }
+
+    /// Answers that are right in this scene, as text: all, one after the other. Empty if nothing is known.
+    pub fn allowed(&self, scene: Scene) -> Vec<Vec<u8>> {
+        let committed = self.expected.committed(scene);
+        let both = committed.iter().chain(self.expected.rolled_back(scene));
+        both.map(|answers| answers.bytes().to_vec()).collect()
+    }
+
+    /// A run of which the borders are known.
+    pub fn judge(&self, scene: Scene, run: &RunReport) -> Verdict {
+        let asked: Vec<usize> = self.workload.numbers(self.expected.asked(scene)).collect();
+        let answers = Answers::of(run, asked.len());
+        let Some(committed) = self.expected.committed(scene) else { return Verdict::pass() };
+        let Some(differs) = answers.first_difference(&committed) else { return Verdict::pass() };
+        let rolled_back = self.expected.rolled_back(scene);
+        let Some(differs_too) = rolled_back.map_or(Some(0), |other| answers.first_difference(other)) else {
+            return Verdict::pass();
+        };
+        let number = if rolled_back.is_some() { differs.max(differs_too) } else { differs };
+        // The first answer that fits neither; if each fits one of them, it is the mixture that is wrong.
+        let wrong = (0..number + 1).find(|&at| {
+            answers.get(at) != committed.get(at) && rolled_back.is_none_or(|other| answers.get(at) != other.get(at))
+        });
+        let operation = asked.get(wrong.unwrap_or(number)).copied();
+        let kind = operation.map_or_else(|| "?".into(), |operation| self.workload.kind(operation));
+        let text = match wrong {
+            Some(at) => self.wrong(scene, operation, &answers, &committed, at),
+            None => self.mixed(scene, asked.get(differs).copied(), asked.get(differs_too).copied()),
+        };
+        let what = if wrong.is_some() { "answer" } else { "mixed answers" };
+        Verdict::fail(format!("{what} of {kind}"), text)
+    }
+
+    fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &Answers, at: usize) -> String {
+        let operation = operation.map_or_else(|| "a later operation".into(), |number| self.named(number));
+        let both = self.expected.rolled_back(scene).and_then(|other| other.get(at)).filter(|other| Some(*other) != right.get(at));
+        let or = both.map_or_else(String::new, |other| format!(" or {}", shown(Some(other))));
+        format!(
+            "recovery said nothing, but {operation} is answered {} instead of {}{or} ({})",
+            shown(own.get(at)),
+            shown(right.get(at)),
+            self.told(scene)
+        )
+    }
+
+    fn mixed(&self, scene: Scene, undone: Option<usize>, done: Option<usize>) -> String {
+        let name = |number: Option<usize>| number.map_or_else(|| "a later one".into(), |number| self.named(number));
+        let Scene::During(number) = scene else { return self.told(scene) };
+        format!(
+            "recovery said nothing, but {} is half done: {} is answered as if it had not happened, {} as if it had",
+            self.named(number),
+            name(undone),
+            name(done)
+        )
+    }
+
+    /// `operation 17 (i 5 9)`, or a query of the tail.
+    pub fn named(&self, number: usize) -> String {
+        match number < self.workload.count() {
+            true => format!("operation {number} (`{}`)", self.workload.shown(number)),
+            false => format!("`{}`", self.workload.shown(number)),
+        }
+    }
+
+    fn told(&self, scene: Scene) -> String {
+        match scene {
+            Scene::Before => "the crash came before the first operation".into(),
+            Scene::During(number) => {
+                format!("the crash came during {}, which may have happened or not", self.named(number))
+            }
+            Scene::After(number) => format!("the crash came after {}, which had been answered", self.named(number)),
+        }
+    }
+}
+
+/// A run of which only the whole output is known, as of the uninstrumented program: does it contain one of these answers?
+pub fn judge_whole(allowed: &[Vec<u8>], stdout: &[u8]) -> Verdict {
+    let right = allowed.iter().any(|answers| answers.is_empty() || contains(stdout, answers));
+    if right || allowed.is_empty() {
+        return Verdict::pass();
+    }
+    Verdict::fail("answer", "recovery said nothing, but the operations after it are not answered as in any run without a crash")
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    // Banner and farewell are short: one of the first places fits, or none.
+    text.len() >= part.len() && (0..=text.len() - part.len()).any(|at| &text[at..at + part.len()] == part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_output_may_have_more_around_the_answers() {
+        let allowed = [b"1\n2\n".to_vec(), b"1\n3\n".to_vec()];
+        assert!(judge_whole(&allowed, b"hi\n1\n3\nbye\n").pass);
+        assert!(!judge_whole(&allowed, b"hi\n1\n4\nbye\n").pass);
+        assert!(!judge_whole(&allowed, b"").pass);
+    }
+}

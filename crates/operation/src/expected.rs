@@ -1,0 +1,56 @@
+//! What the program answers without a crash: the whole run, and every run that leaves one operation out.
+
+use crate::answers::Answers;
+use crate::scene::Scene;
+use crate::workload::Workload;
+
+/// The answers that are right, by where the crash came.
+#[derive(Clone, Debug, Default)]
+pub struct Expected {
+    /// Operations that a recovered process is asked, before the tail.
+    pub horizon: usize,
+    /// Of the run of all operations.
+    pub whole: Answers,
+    /// By border: the answers of the tail after so many operations.
+    pub tails: Vec<Option<Answers>>,
+    /// By operation: those that follow it within the horizon, and the tail, in a run without it.
+    pub without: Vec<Option<Answers>>,
+}
+
+impl Expected {
+    pub fn new(workload: &Workload, horizon: usize) -> Expected {
+        let count = workload.count();
+        Expected {
+            horizon,
+            whole: Answers::default(),
+            tails: vec![None; count + 1],
+            without: vec![None; count],
+        }
+    }
+
+    /// Which operations a process that recovered in this scene is asked, before the tail.
+    pub fn asked(&self, scene: Scene) -> std::ops::Range<usize> {
+        let count = self.without.len();
+        let next = scene.next().min(count);
+        next..(next + self.horizon).min(count)
+    }
+
+    /// As if all operations up to the crash had happened.
+    pub fn committed(&self, scene: Scene) -> Option<Answers> {
+        let asked = self.asked(scene);
+        let mut answers = Answers::default();
+        for number in asked.clone() {
+            answers.push(self.whole.get(number)?);
+        }
+        answers.extend(self.tails[asked.end].as_ref()?);
+        Some(answers)
+    }
+
+    /// As if the operation under way had not happened; none if it must have.
+    pub fn rolled_back(&self, scene: Scene) -> Option<&Answers> {
+        match scene {
+            Scene::During(number) => self.without.get(number)?.as_ref(),
+            Scene::Before | Scene::After(_) => None,
+        }
+    }
+}

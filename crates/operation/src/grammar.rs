@@ -1,0 +1,218 @@
+//! The grammar of a workload: what operations look like.
+//!
+//! ```toml
+//! [operations]
+//! insert = "i {newkey} {value}"
+//! delete = "d {key}"
+//!
+//! [weights]            # how often; 1 if nothing is said
+//! insert = 3
+//!
+//! [tail]
+//! queries = ["g {key}", "n"]
+//!
+//! [keys]
+//! range = 1000
+//! ```
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+
+/// A place in a template that differs from operation to operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hole {
+    /// A key that no operation before has used.
+    NewKey,
+    /// One that has been.
+    Key,
+    /// Either.
+    AnyKey,
+    /// A number.
+    Value,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    Text(String),
+    Hole(Hole),
+}
+
+/// One kind of operation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub name: String,
+    pub template: Vec<Piece>,
+    pub weight: u32,
+}
+
+impl Kind {
+    pub fn needs(&self, hole: Hole) -> bool {
+        self.template.contains(&Piece::Hole(hole))
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grammar {
+    pub kinds: Vec<Kind>,
+    pub queries: Vec<Vec<Piece>>,
+    /// Keys are below this.
+    pub keys: u64,
+    /// Values are below this.
+    pub values: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum GrammarError {
+    #[error("the grammar cannot be understood: {0}")]
+    Syntax(String),
+    #[error("the grammar has no operations; write for example\n\n  [operations]\n  insert = \"i {{newkey}} {{value}}\"\n")]
+    NoOperations,
+    #[error("`{name}` has `{{{hole}}}`, which means nothing; there are {{newkey}}, {{key}}, {{anykey}} and {{value}}")]
+    UnknownHole { name: String, hole: String },
+    #[error("`{name}` has a `{{` that is never closed")]
+    OpenHole { name: String },
+    #[error("[weights] names `{0}`, but there is no such operation")]
+    UnknownWeight(String),
+    #[error("no operation can ever run: each needs a used key ({{key}}), and none makes one ({{newkey}} or {{anykey}})")]
+    NoFirstKey,
+    #[error("all weights are 0")]
+    NoWeight,
+    #[error("a query of the tail has {{newkey}} or {{value}}; queries can only have {{key}}")]
+    QueryHole,
+    #[error("`{0}` is more than one line; an operation is one line")]
+    Lines(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    operations: BTreeMap<String, String>,
+    #[serde(default)]
+    weights: BTreeMap<String, u32>,
+    #[serde(default)]
+    tail: Tail,
+    #[serde(default)]
+    keys: Keys,
+    #[serde(default)]
+    values: Keys,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Tail {
+    #[serde(default)]
+    queries: Vec<String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Keys {
+    range: Option<u64>,
+}
+
+/// Unless the grammar says otherwise.
+const KEYS: u64 = 1_000_000;
+const VALUES: u64 = 1_000_000_000;
+
+impl Grammar {
+    /// From a file of its own.
+    pub fn parse(text: &str) -> Result<Grammar, GrammarError> {
+        let file: File = toml::from_str(text).map_err(|error| GrammarError::Syntax(error.to_string()))?;
+        Grammar::build(file)
+    }
+
+    /// From a part of a larger file.
+    pub fn from_value(value: toml::Value) -> Result<Grammar, GrammarError> {
+        let file: File = value.try_into().map_err(|error: toml::de::Error| GrammarError::Syntax(error.to_string()))?;
+        Grammar::build(file)
+    }
+
+    fn build(file: File) -> Result<Grammar, GrammarError> {
+        if let Some(unknown) = file.weights.keys().find(|name| !file.operations.contains_key(*name)) {
+            return Err(GrammarError::UnknownWeight(unknown.clone()));
+        }
+        let mut kinds = Vec::new();
+        for (name, text) in &file.operations {
+            let weight = file.weights.get(name).copied().unwrap_or(1);
+            kinds.push(Kind { name: name.clone(), template: template(name, text)?, weight });
+        }
+        let queries =
+            file.tail.queries.iter().map(|text| template("tail", text)).collect::<Result<Vec<_>, GrammarError>>()?;
+        let bad = |piece: &Piece| matches!(piece, Piece::Hole(Hole::NewKey | Hole::Value));
+        if queries.iter().flatten().any(bad) {
+            return Err(GrammarError::QueryHole);
+        }
+        if kinds.is_empty() {
+            return Err(GrammarError::NoOperations);
+        }
+        if kinds.iter().all(|kind| kind.weight == 0) {
+            return Err(GrammarError::NoWeight);
+        }
+        if kinds.iter().filter(|kind| kind.weight > 0).all(|kind| kind.needs(Hole::Key)) {
+            return Err(GrammarError::NoFirstKey);
+        }
+        let (keys, values) = (file.keys.range.unwrap_or(KEYS).max(1), file.values.range.unwrap_or(VALUES).max(1));
+        Ok(Grammar { kinds, queries, keys, values })
+    }
+}
+
+fn template(name: &str, text: &str) -> Result<Vec<Piece>, GrammarError> {
+    if text.contains('\n') {
+        return Err(GrammarError::Lines(name.into()));
+    }
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(open) = rest.find('{') {
+        if open > 0 {
+            pieces.push(Piece::Text(rest[..open].into()));
+        }
+        let Some(close) = rest[open..].find('}') else { return Err(GrammarError::OpenHole { name: name.into() }) };
+        let hole = match &rest[open + 1..open + close] {
+            "newkey" => Hole::NewKey,
+            "key" => Hole::Key,
+            "anykey" => Hole::AnyKey,
+            "value" => Hole::Value,
+            hole => return Err(GrammarError::UnknownHole { name: name.into(), hole: hole.into() }),
+        };
+        pieces.push(Piece::Hole(hole));
+        rest = &rest[open + close + 1..];
+    }
+    if !rest.is_empty() {
+        pieces.push(Piece::Text(rest.into()));
+    }
+    Ok(pieces)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn error(text: &str) -> GrammarError {
+        Grammar::parse(text).unwrap_err()
+    }
+
+    #[test]
+    fn templates_are_taken_apart() {
+        let grammar = Grammar::parse("[operations]\nput = \"i {newkey}={value};\"\n[tail]\nqueries = [\"g {key}\"]").unwrap();
+        let text = |text: &str| Piece::Text(text.into());
+        let put = [text("i "), Piece::Hole(Hole::NewKey), text("="), Piece::Hole(Hole::Value), text(";")];
+        assert_eq!(grammar.kinds[0].template, put);
+        assert_eq!(grammar.queries, [vec![text("g "), Piece::Hole(Hole::Key)]]);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said() {
+        assert!(matches!(error("[operation]\n"), GrammarError::Syntax(_)));
+        assert_eq!(error(""), GrammarError::NoOperations);
+        let hole = GrammarError::UnknownHole { name: "a".into(), hole: "k".into() };
+        assert_eq!(error("[operations]\na = \"{k}\""), hole);
+        assert_eq!(error("[operations]\na = \"x {key\""), GrammarError::OpenHole { name: "a".into() });
+        assert_eq!(error("[operations]\na = \"x\"\n[weights]\nb = 1"), GrammarError::UnknownWeight("b".into()));
+        assert_eq!(error("[operations]\na = \"d {key}\""), GrammarError::NoFirstKey);
+        assert_eq!(error("[operations]\na = \"x\"\n[weights]\na = 0"), GrammarError::NoWeight);
+        assert_eq!(error("[operations]\na = \"x\"\n[tail]\nqueries = [\"{value}\"]"), GrammarError::QueryHole);
+        assert_eq!(error("[operations]\na = \"x\\ny\""), GrammarError::Lines("a".into()));
+    }
+}

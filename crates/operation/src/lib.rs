@@ -1,0 +1,20 @@
+//! Operations: the steps of a workload, one line each, and the answers that tell a right recovery from a silent loss.
+//!
+//! ```text
+//!   grammar ──► generate ──► workload (operations, tail of queries)
+//!                                │
+//!   trace ──► scenes: which operation was under way at a crash point
+//!                                │            expected: answers of runs without a crash
+//!                                ▼                        │
+//!                 what a recovered process is asked ──► equivalence ──► verdict
+//! ```
+//! After Witcher (SOSP 2021), §4.4: a crash inside operation *k*, recovery, then the rest of the operations must be answered as
+//! if *k* had happened, or as if it had not.
+
+pub mod answers;
+pub mod equivalence;
+pub mod expected;
+pub mod generate;
+pub mod grammar;
+pub mod scene;
+pub mod workload;

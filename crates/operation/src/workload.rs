@@ -1,0 +1,136 @@
+//! The operations of a workload and the queries of its tail, as lines of one text.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Operations in order, then the tail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workload {
+    text: Arc<[u8]>,
+    /// Each line with its newline.
+    operations: Vec<Range<u64>>,
+    tail: Vec<Range<u64>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    #[error("there is not one operation in it; write one per line")]
+    Empty,
+    #[error("operation {0} has a zero byte in it; operations are lines of text")]
+    ZeroByte(usize),
+}
+
+impl Workload {
+    /// From the lines of two texts. Empty lines are operations too: some programs take them.
+    pub fn new(operations: &[u8], tail: &[u8]) -> Result<Workload, WorkloadError> {
+        let mut text = Vec::with_capacity(operations.len() + tail.len() + 2);
+        let operations = add_lines(&mut text, operations);
+        let tail = add_lines(&mut text, tail);
+        if operations.is_empty() {
+            return Err(WorkloadError::Empty);
+        }
+        let workload = Workload { text: text.into(), operations, tail };
+        match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
+            Some(number) => Err(WorkloadError::ZeroByte(number)),
+            None => Ok(workload),
+        }
+    }
+
+    /// All lines: what the stretches refer to.
+    pub fn text(&self) -> &Arc<[u8]> {
+        &self.text
+    }
+
+    /// How many operations there are, without the tail.
+    pub fn count(&self) -> usize {
+        self.operations.len()
+    }
+
+    pub fn tail_count(&self) -> usize {
+        self.tail.len()
+    }
+
+    /// An operation as the program reads it.
+    fn line(&self, number: usize) -> &[u8] {
+        self.slice(&self.operations[number])
+    }
+
+    fn slice(&self, range: &Range<u64>) -> &[u8] {
+        &self.text[range.start as usize..range.end as usize]
+    }
+
+    /// An operation, or a query of the tail (they follow the last operation), for people.
+    pub fn shown(&self, number: usize) -> String {
+        let range = self.operations.get(number).or_else(|| self.tail.get(number - self.operations.len()));
+        let line = range.map_or(&b"?"[..], |range| self.slice(range));
+        String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
+    }
+
+    /// What kind of operation it is: its first word.
+    pub fn kind(&self, number: usize) -> String {
+        self.shown(number).split_whitespace().next().unwrap_or_default().to_owned()
+    }
+
+    /// The operations of a run: `from..to`, then the tail. Their numbers as [`shown`](Self::shown) takes them.
+    pub fn numbers(&self, range: Range<usize>) -> impl Iterator<Item = usize> + use<> {
+        range.chain(self.count()..self.count() + self.tail_count())
+    }
+
+    /// These operations, as one stretch of the text.
+    pub fn stretch(&self, range: Range<usize>) -> Range<u64> {
+        merged(&self.operations[range])
+    }
+
+    pub fn tail_stretch(&self) -> Range<u64> {
+        merged(&self.tail)
+    }
+}
+
+/// Adjacent lines are one stretch.
+fn merged(lines: &[Range<u64>]) -> Range<u64> {
+    match lines {
+        [first, .., last] => first.start..last.end,
+        [only] => only.clone(),
+        [] => 0..0,
+    }
+}
+
+fn add_lines(text: &mut Vec<u8>, lines: &[u8]) -> Vec<Range<u64>> {
+    let lines = lines.strip_suffix(b"\n").unwrap_or(lines);
+    if lines.is_empty() {
+        return Vec::new();
+    }
+    let mut ranges = Vec::new();
+    for line in lines.split(|&byte| byte == b'\n') {
+        let start = text.len() as u64;
+        text.extend_from_slice(line);
+        text.push(b'\n');
+        ranges.push(start..text.len() as u64);
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_and_stretches() {
+        let workload = Workload::new(b"i 1 2\nd 1\ng 1", b"g 1\nn\n").unwrap();
+        assert_eq!((workload.count(), workload.tail_count()), (3, 2));
+        assert_eq!(workload.shown(0), "i 1 2");
+        assert_eq!(workload.shown(4), "n");
+        assert_eq!(workload.kind(1), "d");
+        let text = |range: Range<u64>| workload.slice(&range).to_vec();
+        assert_eq!(text(workload.stretch(1..3)), b"d 1\ng 1\n");
+        assert_eq!(text(workload.tail_stretch()), b"g 1\nn\n");
+        assert_eq!(workload.stretch(2..2), 0..0);
+        assert_eq!(workload.numbers(1..2).collect::<Vec<_>>(), [1, 3, 4]);
+    }
+
+    #[test]
+    fn what_is_no_workload() {
+        assert_eq!(Workload::new(b"", b"g 1"), Err(WorkloadError::Empty));
+        assert_eq!(Workload::new(b"a\n\0\n", b""), Err(WorkloadError::ZeroByte(1)));
+    }
+}
