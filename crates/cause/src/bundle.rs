@@ -66,6 +66,8 @@ struct Description {
     checker: Option<Words>,
     exit_codes: Vec<i32>,
     patterns: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    answers: Vec<String>,
     wall_ms: u64,
     cpu_ms: u64,
     memory: u64,
@@ -80,6 +82,8 @@ pub struct Expectation {
     /// Exit codes that mean success; empty: the default.
     pub exit_codes: Vec<i32>,
     pub patterns: Vec<String>,
+    /// What may be answered to the operations on the standard input; empty: anything.
+    pub answers: Vec<Vec<u8>>,
 }
 
 /// A finding that was read back.
@@ -137,6 +141,7 @@ impl Contents<'_> {
             checker: self.checker.map(words),
             exit_codes: self.expectation.exit_codes.clone(),
             patterns: self.expectation.patterns.clone(),
+            answers: self.expectation.answers.iter().map(|answers| to_text(answers)).collect(),
             wall_ms: self.limits.wall.as_millis() as u64,
             cpu_ms: self.limits.cpu.as_millis() as u64,
             memory: self.limits.memory,
@@ -176,7 +181,11 @@ impl Bundle {
             symptom: read.symptom,
             recovery: command(read.recovery),
             checker: read.checker.map(command),
-            expectation: Expectation { exit_codes: read.exit_codes, patterns: read.patterns },
+            expectation: Expectation {
+                exit_codes: read.exit_codes,
+                patterns: read.patterns,
+                answers: read.answers.iter().map(|text| from_text(text)).collect(),
+            },
             limits: Limits {
                 wall: Duration::from_millis(read.wall_ms),
                 cpu: Duration::from_millis(read.cpu_ms),
@@ -225,6 +234,7 @@ fn words(command: &Command) -> Words {
         stdin: match &command.stdin {
             Input::Empty => Vec::new(),
             Input::Bytes(bytes) => bytes.clone(),
+            Input::Operations(operations) => operations.bytes(),
             Input::File(path) => fs::read(path).unwrap_or_default(),
         },
         shown: shown.join(" "),
@@ -239,5 +249,48 @@ fn command(words: Words) -> Command {
         env: words.env.into_iter().map(|(name, value)| (text(name), text(value))).collect(),
         dir: text(words.dir).into(),
         stdin: if words.stdin.is_empty() { Input::Empty } else { Input::Bytes(words.stdin) },
+    }
+}
+
+/// Answers as text that people can read: what is not ASCII is escaped as in a Rust byte string.
+fn to_text(bytes: &[u8]) -> String {
+    let escaped = |&byte: &u8| match byte {
+        b'\\' => "\\\\".into(),
+        b'\n' | b' '..=b'~' => char::from(byte).to_string(),
+        _ => format!("\\x{byte:02x}"),
+    };
+    bytes.iter().map(escaped).collect()
+}
+
+fn from_text(text: &str) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let digits = || u8::from_str_radix(str::from_utf8(tail.get(1..3)?).ok()?, 16).ok();
+        (bytes, rest) = match (first, tail.first()) {
+            (b'\\', Some(b'\\')) => (push(bytes, b'\\'), &tail[1..]),
+            (b'\\', Some(b'x')) => match digits() {
+                Some(byte) => (push(bytes, byte), &tail[3..]),
+                None => (push(bytes, *first), tail),
+            },
+            _ => (push(bytes, *first), tail),
+        };
+    }
+    bytes
+}
+
+fn push(mut bytes: Vec<u8>, byte: u8) -> Vec<u8> {
+    bytes.push(byte);
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_survive_as_text() {
+        let bytes: Vec<u8> = (0..=255).chain(*b"\\x41 \\\\ ok\n").collect();
+        assert_eq!(from_text(&to_text(&bytes)), bytes);
     }
 }

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 use crash::image::CrashImage;
@@ -10,6 +11,7 @@ use crash::outcome::{Coverage, PointOutcome, merge};
 use crash::points::CREATORS;
 use crash::recovery::{Observation, Read};
 use crash::rounds::Shard;
+use crash::scenes::Scenes;
 use crash::search::{Budget, Progress, Search, SearchError, SearchOptions, coverage};
 use crash::survey::Survey;
 use crash::walk::{Walk, WalkError};
@@ -27,6 +29,7 @@ use crate::exhibit;
 use crate::exhibit::gather::{Case, ExhibitError};
 use crate::explain::{Explained, describe_repair, explain};
 use crate::hint::hint;
+use crate::rehearse::{RehearseError, Rehearsed, rehearse};
 use crate::runner::{Plan, Runner, RunnerError};
 use crate::trial::{Assignment, TrialError};
 
@@ -94,6 +97,8 @@ pub enum HuntError {
     #[error(transparent)]
     State(#[from] TrialError),
     #[error(transparent)]
+    Rehearse(#[from] RehearseError),
+    #[error(transparent)]
     Again(#[from] Box<AgainError>),
     /// Nothing can be learnt from a recovery that never succeeds.
     #[error("recovery fails even on the pools that the whole run left, without any power failure: {0}")]
@@ -104,6 +109,8 @@ pub enum HuntError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Survey,
+    /// Runs without a crash, to know the right answers.
+    Rehearse,
     Search(Progress),
     /// Root causes of so many failing states.
     Analyse(u64),
@@ -119,8 +126,19 @@ impl Hunt<'_> {
         let count = self.workers.max(1);
         let mut runners =
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
+        let mut rehearsal_notes = Vec::new();
+        let mut scenes = Arc::default();
+        if let Some(operations) = &self.plan.operations {
+            on_phase(Phase::Rehearse);
+            let Rehearsed { equivalence, notes } = rehearse(self.reader, self.options.rules, operations, &mut runners[0])?;
+            rehearsal_notes = notes;
+            scenes = Arc::new(equivalence.borders.scenes());
+            let equivalence = Arc::new(equivalence);
+            runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
+        }
         let looks = self.recovers_at_the_end(&mut runners[0])?;
-        let (points, coverage, mut notes) = self.search(&survey, &mut runners, on_phase)?;
+        let (points, coverage, mut notes) = self.search(&survey, &mut runners, scenes, on_phase)?;
+        notes.extend(rehearsal_notes);
         if !looks {
             let pools: Vec<String> = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
             notes.push(format!(
@@ -175,6 +193,7 @@ impl Hunt<'_> {
         &self,
         survey: &Survey,
         runners: &mut [Runner],
+        scenes: Arc<Scenes>,
         on_phase: &(dyn Fn(Phase) + Sync),
     ) -> Result<(Vec<PointOutcome>, Coverage, Vec<String>), HuntError> {
         let report = |progress: &Progress| on_phase(Phase::Search(*progress));
@@ -182,6 +201,7 @@ impl Hunt<'_> {
         search.shard = self.shard;
         search.equivalence = self.equivalence;
         search.budget = self.budget;
+        search.scenes = scenes;
         search.on_progress = &report;
         if !self.merge.is_empty() {
             let points = merge(Journal::read_all(self.merge, self.reader, self.options)?);
@@ -238,7 +258,7 @@ impl Hunt<'_> {
             finding.title = format!("{}{}", self.prefix, finding.title);
             finding.notes.extend(hint(self.reader, self.options, cause)?);
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
-            match self.write_bundle(&finding, cause) {
+            match self.write_bundle(&finding, cause, runner) {
                 // What was found is told in any case.
                 Err(HuntError::Bundle(error)) => {
                     finding.replay = None;
@@ -256,18 +276,23 @@ impl Hunt<'_> {
         Ok(findings)
     }
 
-    fn write_bundle(&self, finding: &Finding, cause: &RootCause) -> Result<(), HuntError> {
+    fn write_bundle(&self, finding: &Finding, cause: &RootCause, runner: &Runner) -> Result<(), HuntError> {
         let mut walk = Walk::new(self.reader, self.options.rules)?;
         walk.advance_to(cause.point.at)?;
         let view = walk.view();
         let image = view.image(&cause.state).map_err(TrialError::from)?;
         let pools: Vec<PathBuf> = self.plan.pools.iter().map(|(path, _)| path.clone()).collect();
+        let scene = runner.equivalence.as_ref().map(|equivalence| equivalence.scene(cause.point.at));
+        let mut expectation = self.expectation.clone();
+        if let (Some(equivalence), Some(scene)) = (&runner.equivalence, scene) {
+            expectation.answers = equivalence.allowed(scene);
+        }
         let contents = Contents {
             finding,
             symptom: &cause.verdict.symptom.text,
-            recovery: &self.plan.recovery,
+            recovery: &runner.command(scene),
             checker: self.plan.checker.as_ref(),
-            expectation: self.expectation,
+            expectation: &expectation,
             limits: &self.plan.limits,
             pools: &pools,
         };

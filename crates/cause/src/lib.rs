@@ -27,6 +27,7 @@ pub mod hunt;
 mod lvalue;
 pub mod minimise;
 mod program_order;
+pub mod rehearse;
 pub mod repair;
 pub mod runner;
 pub mod story;

@@ -1,14 +1,18 @@
 //! Runs recovery on crash images and has it judged: the fork server first, plain mode where that is refused.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
 use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
+use operation::equivalence::{Equivalence, judge_whole};
+use operation::scene::Scene;
+use operation::workload::Workload;
 use oracle::oracle::Oracle;
 use persistency::line::{LINE_BYTES, LineId};
-use recover::command::Command;
+use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
 use recover::plain::{Plain, PoolFile};
 use recover::report::{End, Frame, RunReport};
@@ -27,6 +31,18 @@ pub struct Plan {
     /// Path (absolute, without links) and length of each pool, by number.
     pub pools: Vec<(PathBuf, u64)>,
     pub engine: EngineChoice,
+    /// Judge by the answers to operations as well.
+    pub operations: Option<Arc<OperationPlan>>,
+}
+
+/// Operations that the recorded program was given, and how many of them a recovered one is asked.
+#[derive(Clone, Debug)]
+pub struct OperationPlan {
+    pub workload: Workload,
+    /// Before the tail.
+    pub horizon: usize,
+    /// What the recorded program wrote.
+    pub recorded: Option<Vec<u8>>,
 }
 
 /// How recoveries run.
@@ -61,6 +77,8 @@ pub struct Runner {
     strange: Vec<LineId>,
     /// The slot holds nothing of use.
     stale: bool,
+    /// Judges by the answers to operations, once it is known which are right.
+    pub equivalence: Option<Arc<Equivalence>>,
     last: Option<RunReport>,
     pace: Pace,
     /// Why the fork server is not used, if it should have been.
@@ -105,6 +123,11 @@ struct Servers {
 impl Runner {
     pub fn new(plan: Plan) -> Result<Runner, RunnerError> {
         let slot = Slot::create(&plan.pools)?;
+        let mut plan = plan;
+        if let Some(operations) = &plan.operations {
+            let text = Arc::clone(operations.workload.text());
+            plan.recovery.stdin = Input::Operations(Operations { text, stretches: Vec::new() });
+        }
         let servers = match plan.engine {
             EngineChoice::Plain => None,
             EngineChoice::ForkServer => {
@@ -123,6 +146,7 @@ impl Runner {
             cursor: ChangeCursor::default(),
             strange: Vec::new(),
             stale: true,
+            equivalence: None,
             last: None,
             pace: Pace::default(),
             refused: None,
@@ -173,8 +197,9 @@ impl Runner {
     /// Runs recovery, and the checker if recovery passes, on the image.
     pub fn observe(&mut self, image: &CrashImage<'_>) -> Result<Observation, RunnerError> {
         self.show(image)?;
+        let scene = self.scene(image);
         if self.servers.is_some() {
-            match self.serve() {
+            match self.serve(scene) {
                 Err(RunnerError::Server(error)) => {
                     self.refused = Some(error.to_string());
                     self.servers = None;
@@ -184,15 +209,26 @@ impl Runner {
                 answer => return answer,
             }
         }
-        self.plainly()
+        self.plainly(scene)
     }
 
-    fn serve(&mut self) -> Result<Observation, RunnerError> {
-        let Some(servers) = &mut self.servers else { return self.plainly() };
+    /// Where among the operations the crash of this image came.
+    fn scene(&self, image: &CrashImage<'_>) -> Option<Scene> {
+        self.equivalence.as_ref().map(|equivalence| equivalence.scene(image.guaranteed().at()))
+    }
+
+    fn serve(&mut self, scene: Option<Scene>) -> Result<Observation, RunnerError> {
+        let Some(servers) = &mut self.servers else { return self.plainly(scene) };
         let limits = self.pace.limits(&self.plan.limits);
+        if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
+            servers.recovery.give(equivalence.stretches(scene));
+        }
         let run = servers.recovery.run(&self.slot, &limits)?;
         self.pace.note(&run);
-        let verdict = self.plan.oracle.judge(&run);
+        let mut verdict = self.plan.oracle.judge(&run);
+        if let (Some(equivalence), Some(scene), true) = (&self.equivalence, scene, verdict.pass) {
+            verdict = equivalence.judge(scene, &run);
+        }
         let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
         self.strange.extend(&run.dirtied);
         self.stale |= run.pools_replaced;
@@ -218,14 +254,18 @@ impl Runner {
     }
 
     /// The uninstrumented program on what the slot holds.
-    fn plainly(&mut self) -> Result<Observation, RunnerError> {
+    fn plainly(&mut self, scene: Option<Scene>) -> Result<Observation, RunnerError> {
         self.stale = true;
+        let recovery = self.command(scene);
         let plain = self.plain.get_or_insert_with(Plain::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
         let mut session = plain.session(&pools)?;
-        let run = session.run(&self.plan.recovery, &self.plan.limits)?;
+        let run = session.run(&recovery, &self.plan.limits)?;
         let mut verdict = self.plan.oracle.judge(&run);
+        if let (Some(equivalence), Some(scene), true) = (&self.equivalence, scene, verdict.pass) {
+            verdict = judge_whole(&equivalence.allowed(scene), &run.stdout);
+        }
         let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
             Some(command) => Some(session.run(command, &self.plan.limits)?),
             None => None,
@@ -241,7 +281,34 @@ impl Runner {
     pub fn confirm(&mut self, image: &CrashImage<'_>) -> Result<Verdict, RunnerError> {
         self.stale = true;
         self.show(image)?;
-        Ok(self.plainly()?.verdict)
+        let scene = self.scene(image);
+        Ok(self.plainly(scene)?.verdict)
+    }
+
+    /// The command that recovers, with the operations that it is asked after a crash in this scene.
+    pub fn command(&self, scene: Option<Scene>) -> Command {
+        let mut command = self.plan.recovery.clone();
+        if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
+            let text = Arc::clone(equivalence.workload.text());
+            command.stdin = Input::Operations(Operations { text, stretches: equivalence.stretches(scene) });
+        }
+        command
+    }
+
+    /// The fork server's commands, and the slot that they work on. It must be shown something before it is used again.
+    pub(crate) fn stage(&mut self) -> Option<(&mut Server, &Slot, &Plan)> {
+        self.stale = true;
+        Some((&mut self.servers.as_mut()?.recovery, &self.slot, &self.plan))
+    }
+
+    /// One run of the uninstrumented program with these operations on what the slot holds.
+    pub(crate) fn plain_run(&mut self, operations: Operations) -> Result<RunReport, RunnerError> {
+        self.stale = true;
+        let command = Command { stdin: Input::Operations(operations), ..self.plan.recovery.clone() };
+        let plain = self.plain.get_or_insert_with(Plain::new);
+        let pools: Vec<PoolFile<'_>> =
+            self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
+        Ok(plain.session(&pools)?.run(&command, &self.plan.limits)?)
     }
 }
 

@@ -1,12 +1,15 @@
 //! The guaranteed image along a trace, and crash images: the guaranteed one and the lines that differ from it.
 
+use std::sync::Arc;
+
 use persistency::effect::Effect;
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::tracker::Step;
-use trace::event::{Event, EventKind, FlushTarget, LineNo, PoolId};
+use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
 use trace::{OutOfRange, PoolImage, ReadError, TraceReader};
 
 use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
+use crate::scenes::Scenes;
 
 /// The bytes of a line.
 pub type LineBytes = [u8; LINE_BYTES];
@@ -21,6 +24,9 @@ pub struct GuaranteedImage {
     /// Pools that an event has named so far.
     appeared: Vec<bool>,
     log: ChangeLog,
+    /// The first event that has not happened.
+    at: EventId,
+    scenes: Arc<Scenes>,
 }
 
 impl GuaranteedImage {
@@ -28,7 +34,26 @@ impl GuaranteedImage {
     pub fn initial(reader: &TraceReader) -> Result<Self, ReadError> {
         let pools = reader.initial_images()?;
         let appeared = vec![false; pools.len()];
-        Ok(GuaranteedImage { pools, appeared, log: ChangeLog::default() })
+        let (log, at, scenes) = Default::default();
+        Ok(GuaranteedImage { pools, appeared, log, at, scenes })
+    }
+
+    /// The first event that has not happened.
+    pub fn at(&self) -> EventId {
+        self.at
+    }
+
+    pub(crate) fn set_at(&mut self, at: EventId) {
+        self.at = at;
+    }
+
+    /// See [`Scenes`].
+    pub(crate) fn scene(&self) -> u64 {
+        self.scenes.number(self.at)
+    }
+
+    pub(crate) fn set_scenes(&mut self, scenes: Arc<Scenes>) {
+        self.scenes = scenes;
     }
 
     /// Back to the beginning of the same trace. Cursors stay valid.

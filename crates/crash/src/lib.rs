@@ -24,6 +24,7 @@ pub mod outcome;
 pub mod points;
 pub mod recovery;
 pub mod rounds;
+pub mod scenes;
 pub mod search;
 pub mod seen;
 mod stages;

@@ -1,5 +1,6 @@
 //! The search: workers walk the trace, each on its own, and share out the crash points.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use crate::judge::Knowledge;
 use crate::outcome::{Coverage, PointOutcome, merge};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::rounds::{Round, Selection, Shard};
+use crate::scenes::Scenes;
 use crate::seen::{Seen, SeenLimits};
 use crate::stages::stages;
 use crate::strategy::StrategySpec;
@@ -100,7 +102,7 @@ pub struct Found {
 }
 
 /// A search that is about to start.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub struct Search<'a> {
     pub reader: &'a TraceReader,
     pub survey: &'a Survey,
@@ -109,6 +111,7 @@ pub struct Search<'a> {
     /// False runs every state.
     pub equivalence: bool,
     pub limits: SeenLimits,
+    pub scenes: Arc<Scenes>,
     pub budget: Budget<'a>,
     /// Finished points go there; those that are there already are not judged again.
     pub journal: Option<&'a Journal>,
@@ -132,6 +135,7 @@ impl<'a> Search<'a> {
             shard: Shard::WHOLE,
             equivalence: true,
             limits: SeenLimits::default(),
+            scenes: Arc::default(),
             budget: Budget::default(),
             journal: None,
             on_progress: &|_| {},
@@ -146,7 +150,8 @@ impl<'a> Search<'a> {
         let known: FxHashSet<(u64, StrategySpec)> = outcomes.iter().flat_map(PointOutcome::covers).collect();
         let mut workers = Vec::new();
         for recovery in recoveries {
-            let walk = Walk::new(self.reader, self.options.rules)?.with_conditions(self.options.conditions.clone());
+            let mut walk = Walk::new(self.reader, self.options.rules)?.with_conditions(self.options.conditions.clone());
+            walk.set_scenes(Arc::clone(&self.scenes));
             workers.push(Worker::new(walk, recovery));
         }
         let totals = Totals::default();

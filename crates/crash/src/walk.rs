@@ -1,6 +1,7 @@
 //! A walk over a trace: at each place that it stops at, what is guaranteed and what is pending.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use persistency::domain::Detail;
 use persistency::effect::Effect;
@@ -12,6 +13,7 @@ use trace::{Events, ReadError, TraceReader};
 
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
+use crate::scenes::Scenes;
 use crate::strategy::inferred::KnownConditions;
 use crate::view::PointView;
 
@@ -85,7 +87,13 @@ impl<'r> Walk<'r> {
         self.guaranteed.rewind(self.reader)?;
         self.newest.get_mut().forget();
         self.at = EventId(0);
+        self.guaranteed.set_at(self.at);
         Ok(())
+    }
+
+    /// From now on states are told apart by the scene they are in, too.
+    pub fn set_scenes(&mut self, scenes: Arc<Scenes>) {
+        self.guaranteed.set_scenes(scenes);
     }
 
     /// The first event that has not happened yet.
@@ -115,6 +123,7 @@ impl<'r> Walk<'r> {
             }
             self.at.0 += 1;
         }
+        self.guaranteed.set_at(self.at);
         Ok(())
     }
 

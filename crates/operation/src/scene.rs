@@ -1,5 +1,6 @@
 //! Where among the operations a crash came.
 
+use crash::scenes::Scenes;
 use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
 
@@ -74,6 +75,11 @@ impl Borders {
         self.operations.get(number).map(|&(_, end)| end)
     }
 
+    /// The same, as a search needs to know them: [`Scene::number`] is the number of the scene there.
+    pub fn scenes(&self) -> Scenes {
+        Scenes::new(self.operations.iter().flat_map(|&(begin, end)| [EventId(begin.0 + 1), end]).collect())
+    }
+
     /// The scene of a crash just before the event `at`.
     pub fn scene(&self, at: EventId) -> Scene {
         // The line was read, but nothing of the operation was done, at the event that follows its begin.
@@ -97,6 +103,9 @@ mod tests {
         let scenes = [(0, Scene::Before), (10, Scene::Before), (11, Scene::During(0)), (19, Scene::During(0))];
         for (at, scene) in scenes {
             assert_eq!(borders.scene(EventId(at)), scene, "{at}");
+        }
+        for at in 0..50 {
+            assert_eq!(borders.scenes().number(EventId(at)), borders.scene(EventId(at)).number(), "{at}");
         }
         for (at, scene) in [(20, Scene::After(0)), (21, Scene::After(0)), (22, Scene::During(1)), (40, Scene::After(1))] {
             assert_eq!(borders.scene(EventId(at)), scene, "{at}");

@@ -59,7 +59,7 @@ fn write(recorded: &Recorded, id: &str, checker: Option<&Command>) -> (PathBuf, 
     assignment.0[1] = Assignment::everything(&view).0[1];
     let image = view.image(&assignment.state(&view)).unwrap();
     let limits = Limits { wall: Duration::from_millis(1234), memory: 77, processes: 5, ..Limits::default() };
-    let expectation = Expectation { exit_codes: vec![0, 3], patterns: vec!["lost$".into()] };
+    let expectation = Expectation { exit_codes: vec![0, 3], patterns: vec!["lost$".into()], ..Expectation::default() };
     let contents = Contents {
         finding: &finding(id),
         symptom: "ended with exit code 1",

@@ -195,5 +195,7 @@ fn length(guaranteed: &GuaranteedImage, pool: PoolId) -> LineBytes {
     let mut bytes = [0; 64];
     bytes[..8].copy_from_slice(&guaranteed.len(pool).to_le_bytes());
     bytes[8] = guaranteed.has_appeared(pool).into();
+    // What a run shows depends on the scene as on the lengths: whether or not it asks for them.
+    bytes[16..24].copy_from_slice(&guaranteed.scene().to_le_bytes());
     bytes
 }

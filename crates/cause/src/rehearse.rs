@@ -1,0 +1,284 @@
+//! Finds out what is right to answer: runs the operations without a crash, and lets the live process be forked at every border
+//! to see what it would have answered without the next operation.
+//!
+//! The rehearsal begins with the pools as they were before the first operation, all stores in PM. A program that cannot be
+//! forked (threads, several processes) is asked in another way: it is started anew on the pools as they were at each border.
+
+use crash::walk::{Rules, Walk, WalkError};
+use operation::answers::{Answers, shown};
+use operation::equivalence::Equivalence;
+use operation::expected::Expected;
+use operation::scene::Borders;
+use recover::command::Operations;
+use recover::report::{End, RunReport};
+use recover::server::{ServerError, Step};
+use trace::{ReadError, TraceReader};
+
+use crate::runner::{OperationPlan, Runner, RunnerError};
+use crate::trial::{Assignment, TrialError};
+
+/// No answers could be had to compare with.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearseError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    State(#[from] TrialError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    #[error("the program did not read operations from its standard input, one line after the other")]
+    NotRead,
+    #[error("the program read {read} of {given} operations and then stopped reading; the last one was `{last}`")]
+    ReadLess { read: usize, given: usize, last: String },
+    #[error("the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`")]
+    Died { how: String, answered: usize, given: usize, last: String },
+    #[error("the program answers nothing: it wrote nothing to its standard output for any of {0} operations")]
+    NoAnswers(usize),
+    #[error(
+        "the program answers out of step: it reads on before it has answered (operation {number}, `{operation}`, has no answer, \
+         and more is written after the last one); it must write and flush each answer before it reads the next operation"
+    )]
+    OutOfStep { number: usize, operation: String },
+    #[error(
+        "the program is not deterministic: operation {number}, `{operation}`, is answered {one} in one run and {other} in \
+         another, without any crash; answers that vary cannot be compared"
+    )]
+    Varies { number: usize, operation: String, one: String, other: String },
+}
+
+/// What the rehearsal brought.
+#[derive(Debug)]
+pub struct Rehearsed {
+    pub equivalence: Equivalence,
+    /// For the user.
+    pub notes: Vec<String>,
+}
+
+/// Runs the operations without a crash.
+pub fn rehearse(
+    reader: &TraceReader,
+    rules: Rules,
+    plan: &OperationPlan,
+    runner: &mut Runner,
+) -> Result<Rehearsed, RehearseError> {
+    let borders = Borders::of(reader)?;
+    let (read, given) = (borders.count(), plan.workload.count());
+    if read == 0 {
+        return Err(RehearseError::NotRead);
+    }
+    if read < given {
+        return Err(RehearseError::ReadLess { read, given, last: plan.workload.shown(read - 1) });
+    }
+    let mut rehearsal = Rehearsing { reader, rules, plan, borders: &borders, runner };
+    let straight = rehearsal.straight()?;
+    rehearsal.varies(&straight)?;
+    let mut notes = Vec::new();
+    let expected = match rehearsal.live() {
+        Ok(expected) => expected,
+        Err(RehearseError::Runner(RunnerError::Server(ServerError::Refused(why)))) => {
+            notes.push(format!("right answers come from runs that open the pools anew at each operation: {why}"));
+            rehearsal.reopened(&straight)?
+        }
+        Err(error) => return Err(error),
+    };
+    let mut whole = expected.whole.clone();
+    if let Some(tail) = &expected.tails[given] {
+        whole.extend(tail);
+    }
+    rehearsal.same(&whole, &straight)?;
+    Ok(Rehearsed { equivalence: Equivalence { workload: plan.workload.clone(), borders, expected }, notes })
+}
+
+struct Rehearsing<'a> {
+    reader: &'a TraceReader,
+    rules: Rules,
+    plan: &'a OperationPlan,
+    borders: &'a Borders,
+    runner: &'a mut Runner,
+}
+
+impl Rehearsing<'_> {
+    fn all(&self) -> Vec<std::ops::Range<u64>> {
+        let workload = &self.plan.workload;
+        let all = [workload.stretch(0..workload.count()), workload.tail_stretch()];
+        all.into_iter().filter(|stretch| !stretch.is_empty()).collect()
+    }
+
+    /// Puts the pools into the slot as they were when operation `number` began, or after the last one.
+    fn show(&mut self, number: usize) -> Result<(), RehearseError> {
+        let at = self.borders.begin(number).or_else(|| self.borders.end(number - 1));
+        let mut walk = Walk::new(self.reader, self.rules)?;
+        walk.advance_to(at.unwrap_or_default())?;
+        let view = walk.view();
+        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
+        Ok(self.runner.show(&image)?)
+    }
+
+    fn run(&mut self, stretches: Vec<std::ops::Range<u64>>) -> Result<RunReport, RehearseError> {
+        let text = std::sync::Arc::clone(self.plan.workload.text());
+        let run = match self.runner.stage() {
+            Some((server, slot, plan)) => {
+                server.give(stretches);
+                server.run(slot, &plan.limits).map_err(RunnerError::from)?
+            }
+            None => self.runner.plain_run(Operations { text, stretches })?,
+        };
+        Ok(run)
+    }
+
+    /// All operations and the tail, in one run: it must go well, and answer.
+    fn straight(&mut self) -> Result<Answers, RehearseError> {
+        self.show(0)?;
+        let run = self.run(self.all())?;
+        let (count, tail) = (self.plan.workload.count(), self.plan.workload.tail_count());
+        let answers = Answers::of(&run, count + tail);
+        self.went_well(&run, answers.count(), count + tail)?;
+        if answers.bytes().is_empty() {
+            return Err(RehearseError::NoAnswers(count + tail));
+        }
+        self.show(0)?;
+        let idle = self.run(Vec::new())?;
+        let farewell = |run: &RunReport, operations: usize| {
+            let from = run.borders.get(operations).map_or(run.stdout.len(), |&at| at as usize);
+            run.stdout[from.min(run.stdout.len())..].to_vec()
+        };
+        // Something is said at the end that would not be said without operations, and the last one got no answer.
+        let silent = answers.get(count + tail - 1).is_none_or(<[u8]>::is_empty);
+        if silent && farewell(&run, count + tail) != farewell(&idle, 0) {
+            let number = (0..count + tail).find(|&at| answers.get(at).is_none_or(<[u8]>::is_empty)).unwrap_or(0);
+            return Err(RehearseError::OutOfStep { number, operation: self.plan.workload.shown(number) });
+        }
+        Ok(answers)
+    }
+
+    fn went_well(&self, run: &RunReport, answered: usize, given: usize) -> Result<(), RehearseError> {
+        let how = match &run.end {
+            End::Exited(0) if answered >= given => return Ok(()),
+            End::Exited(0) => "stopped reading".into(),
+            End::Exited(code) => format!("ended with exit code {code}"),
+            End::Signalled { signal, .. } => format!("was killed by signal {signal}"),
+            End::Hung => "did not end in time (--timeout)".into(),
+            End::OverLimit(limit) => format!("met its limit ({limit:?})"),
+        };
+        let last = self.plan.workload.shown(answered.saturating_sub(1));
+        Err(RehearseError::Died { how, answered, given, last })
+    }
+
+    /// The uninstrumented program, twice, and the recorded one must have answered the same.
+    fn varies(&mut self, straight: &Answers) -> Result<(), RehearseError> {
+        let mut outputs = Vec::new();
+        for _ in 0..2 {
+            self.show(0)?;
+            let text = std::sync::Arc::clone(self.plan.workload.text());
+            let stretches = self.all();
+            outputs.push((self.runner.plain_run(Operations { text, stretches })?.stdout, straight.count()));
+        }
+        if let Some(recorded) = &self.plan.recorded {
+            outputs.push((recorded.clone(), self.plan.workload.count()));
+        }
+        for (output, count) in &outputs {
+            self.fits(straight, *count, output)?;
+        }
+        Ok(())
+    }
+
+    /// Are the first `count` answers in this output, whatever is around them?
+    fn fits(&self, straight: &Answers, count: usize, output: &[u8]) -> Result<(), RehearseError> {
+        let len: usize = straight.iter().take(count).map(<[u8]>::len).sum();
+        let wanted = &straight.bytes()[..len];
+        let agrees = |at: usize| output[at..].iter().zip(wanted).take_while(|(a, b)| a == b).count();
+        // The place where most of it fits; a banner may be before it.
+        const BANNER: usize = 4096;
+        let best = (0..output.len().min(BANNER) + 1).map(|at| (agrees(at), at)).max_by_key(|(len, at)| (*len, usize::MAX - at));
+        let Some((same, at)) = best.filter(|(same, _)| *same < wanted.len()) else { return Ok(()) };
+        let mut end = 0;
+        let number = straight.iter().position(|answer| {
+            end += answer.len();
+            end > same
+        });
+        let number = number.unwrap_or(0);
+        let before: usize = straight.iter().take(number).map(<[u8]>::len).sum();
+        let other = output.get(at + before..).unwrap_or_default();
+        let line = other.iter().position(|&byte| byte == b'\n').map_or(other.len(), |end| end + 1);
+        Err(RehearseError::Varies {
+            number,
+            operation: self.plan.workload.shown(number),
+            one: shown(straight.get(number)),
+            other: shown(Some(&other[..line])),
+        })
+    }
+
+    fn same(&self, one: &Answers, other: &Answers) -> Result<(), RehearseError> {
+        let Some(number) = one.first_difference(other) else { return Ok(()) };
+        Err(RehearseError::Varies {
+            number,
+            operation: self.plan.workload.shown(number),
+            one: shown(one.get(number)),
+            other: shown(other.get(number)),
+        })
+    }
+
+    /// One live process, forked at every border.
+    fn live(&mut self) -> Result<Expected, RehearseError> {
+        self.show(0)?;
+        let workload = &self.plan.workload;
+        let (count, tail_count) = (workload.count(), workload.tail_count());
+        let mut expected = Expected::new(workload, self.plan.horizon);
+        let tail = workload.tail_stretch();
+        let Some((server, slot, plan)) = self.runner.stage() else {
+            return Err(RunnerError::Server(ServerError::Refused("plain mode was asked for".into())).into());
+        };
+        let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits);
+        let (mut live, mut step) = begun.map_err(RunnerError::from)?;
+        for number in 0..=count {
+            let Step::Border(_) = &step else {
+                let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
+                let last = workload.shown(number.saturating_sub(1));
+                return Err(RehearseError::Died { how: format!("ended ({end:?})"), answered: number, given: count, last });
+            };
+            let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
+                let stretches: Vec<_> = stretches.iter().filter(|stretch| !stretch.is_empty()).cloned().collect();
+                live.branch(&stretches).map(|run| Answers::of(&run, given)).map_err(RunnerError::from)
+            };
+            expected.tails[number] = Some(branch(std::slice::from_ref(&tail), tail_count)?);
+            if number == count {
+                break;
+            }
+            let rest = number + 1..(number + 1 + expected.horizon).min(count);
+            let given = rest.len() + tail_count;
+            expected.without[number] = Some(branch(&[workload.stretch(rest), tail.clone()], given)?);
+            step = live.go_on().map_err(RunnerError::from)?;
+            if let Step::Border(answer) = &step {
+                expected.whole.push(answer);
+            }
+        }
+        Ok(expected)
+    }
+
+    /// A new process for every border, on the pools as they were there.
+    fn reopened(&mut self, straight: &Answers) -> Result<Expected, RehearseError> {
+        let workload = &self.plan.workload;
+        let (count, tail_count) = (workload.count(), workload.tail_count());
+        let mut expected = Expected::new(workload, self.plan.horizon);
+        straight.iter().take(count).for_each(|answer| expected.whole.push(answer));
+        let tail = workload.tail_stretch();
+        let some = |stretches: [std::ops::Range<u64>; 2]| {
+            stretches.into_iter().filter(|stretch| !stretch.is_empty()).collect::<Vec<_>>()
+        };
+        for number in 0..=count {
+            self.show(number)?;
+            let run = self.run(some([0..0, tail.clone()]))?;
+            expected.tails[number] = Some(Answers::of(&run, tail_count));
+            if number < count {
+                self.show(number)?;
+                let rest = number + 1..(number + 1 + expected.horizon).min(count);
+                let given = rest.len() + tail_count;
+                let run = self.run(some([workload.stretch(rest), tail.clone()]))?;
+                expected.without[number] = Some(Answers::of(&run, given));
+            }
+        }
+        Ok(expected)
+    }
+}
