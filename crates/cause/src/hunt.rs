@@ -130,7 +130,8 @@ impl Hunt<'_> {
         let mut scenes = Arc::default();
         if let Some(operations) = &self.plan.operations {
             on_phase(Phase::Rehearse);
-            let Rehearsed { equivalence, notes } = rehearse(self.reader, self.options.rules, operations, &mut runners[0])?;
+            let Rehearsed { equivalence, notes } =
+                rehearse(self.reader, self.options.rules, operations, &mut runners[0])?;
             rehearsal_notes = notes;
             scenes = Arc::new(equivalence.borders.scenes());
             let equivalence = Arc::new(equivalence);
@@ -312,7 +313,7 @@ impl Hunt<'_> {
             finding,
             repair: repair.as_deref(),
             libraries: self.libraries,
-            operation: &|_| None,
+            operation: &|number| self.plan.operations.as_ref().map(|plan| plan.workload.shown(number as usize)),
         };
         let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.pass);
         exhibit::file::write(&case.exhibit(&mut passes)?, self.bundles)?;

@@ -32,7 +32,9 @@ pub enum RehearseError {
     NotRead,
     #[error("the program read {read} of {given} operations and then stopped reading; the last one was `{last}`")]
     ReadLess { read: usize, given: usize, last: String },
-    #[error("the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`")]
+    #[error(
+        "the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`"
+    )]
     Died { how: String, answered: usize, given: usize, last: String },
     #[error("the program answers nothing: it wrote nothing to its standard output for any of {0} operations")]
     NoAnswers(usize),
@@ -46,6 +48,28 @@ pub enum RehearseError {
          another, without any crash; answers that vary cannot be compared"
     )]
     Varies { number: usize, operation: String, one: String, other: String },
+}
+
+impl RehearseError {
+    /// Does it say something about the program, and not about the machine?
+    pub fn is_about_the_program(&self) -> bool {
+        !self.advice().is_empty()
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            RehearseError::NotRead => "a program that takes its operations otherwise needs --op-command or --op-socket",
+            RehearseError::ReadLess { .. } => "give it only operations after which it goes on reading",
+            RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
+            RehearseError::NoAnswers(_) => {
+                "add queries to the operations, or as a tail (--tail): answers are what is compared"
+            }
+            RehearseError::OutOfStep { .. } => "let it flush its output after each answer, and read one line at a time",
+            RehearseError::Varies { .. } => "leave the operation out, or make its answer the same in every run",
+            _ => "",
+        }
+    }
 }
 
 /// What the rehearsal brought.
@@ -191,7 +215,9 @@ impl Rehearsing<'_> {
         let agrees = |at: usize| output[at..].iter().zip(wanted).take_while(|(a, b)| a == b).count();
         // The place where most of it fits; a banner may be before it.
         const BANNER: usize = 4096;
-        let best = (0..output.len().min(BANNER) + 1).map(|at| (agrees(at), at)).max_by_key(|(len, at)| (*len, usize::MAX - at));
+        let best = (0..output.len().min(BANNER) + 1)
+            .map(|at| (agrees(at), at))
+            .max_by_key(|(len, at)| (*len, usize::MAX - at));
         let Some((same, at)) = best.filter(|(same, _)| *same < wanted.len()) else { return Ok(()) };
         let mut end = 0;
         let number = straight.iter().position(|answer| {
@@ -236,7 +262,12 @@ impl Rehearsing<'_> {
             let Step::Border(_) = &step else {
                 let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
                 let last = workload.shown(number.saturating_sub(1));
-                return Err(RehearseError::Died { how: format!("ended ({end:?})"), answered: number, given: count, last });
+                return Err(RehearseError::Died {
+                    how: format!("ended ({end:?})"),
+                    answered: number,
+                    given: count,
+                    last,
+                });
             };
             let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
                 let stretches: Vec<_> = stretches.iter().filter(|stretch| !stretch.is_empty()).cloned().collect();

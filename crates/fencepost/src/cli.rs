@@ -102,6 +102,8 @@ enum Command {
     Explain(commands::explain::Explain),
     #[command(subcommand)]
     Trace(commands::trace::Trace),
+    #[command(subcommand)]
+    Ops(commands::ops::Ops),
     Doctor(commands::doctor::Doctor),
     Demo(commands::demo::Demo),
     Completions(commands::completions::Completions),
@@ -126,6 +128,7 @@ impl Cli {
             Command::Report(report) => report.run(),
             Command::Explain(explain) => explain.run(),
             Command::Trace(trace) => trace.run(),
+            Command::Ops(ops) => ops.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Demo(demo) => demo.run(),
             Command::Completions(completions) => completions.run(),

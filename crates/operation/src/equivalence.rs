@@ -62,7 +62,11 @@ impl Equivalence {
 
     fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &Answers, at: usize) -> String {
         let operation = operation.map_or_else(|| "a later operation".into(), |number| self.named(number));
-        let both = self.expected.rolled_back(scene).and_then(|other| other.get(at)).filter(|other| Some(*other) != right.get(at));
+        let both = self
+            .expected
+            .rolled_back(scene)
+            .and_then(|other| other.get(at))
+            .filter(|other| Some(*other) != right.get(at));
         let or = both.map_or_else(String::new, |other| format!(" or {}", shown(Some(other))));
         format!(
             "recovery said nothing, but {operation} is answered {} instead of {}{or} ({})",
@@ -108,7 +112,10 @@ pub fn judge_whole(allowed: &[Vec<u8>], stdout: &[u8]) -> Verdict {
     if right || allowed.is_empty() {
         return Verdict::pass();
     }
-    Verdict::fail("answer", "recovery said nothing, but the operations after it are not answered as in any run without a crash")
+    Verdict::fail(
+        "answer",
+        "recovery said nothing, but the operations after it are not answered as in any run without a crash",
+    )
 }
 
 fn contains(text: &[u8], part: &[u8]) -> bool {

@@ -20,12 +20,7 @@ pub struct Expected {
 impl Expected {
     pub fn new(workload: &Workload, horizon: usize) -> Expected {
         let count = workload.count();
-        Expected {
-            horizon,
-            whole: Answers::default(),
-            tails: vec![None; count + 1],
-            without: vec![None; count],
-        }
+        Expected { horizon, whole: Answers::default(), tails: vec![None; count + 1], without: vec![None; count] }
     }
 
     /// Which operations a process that recovered in this scene is asked, before the tail.

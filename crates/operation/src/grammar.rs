@@ -66,7 +66,9 @@ pub struct Grammar {
 pub enum GrammarError {
     #[error("the grammar cannot be understood: {0}")]
     Syntax(String),
-    #[error("the grammar has no operations; write for example\n\n  [operations]\n  insert = \"i {{newkey}} {{value}}\"\n")]
+    #[error(
+        "the grammar has no operations; write for example\n\n  [operations]\n  insert = \"i {{newkey}} {{value}}\"\n"
+    )]
     NoOperations,
     #[error("`{name}` has `{{{hole}}}`, which means nothing; there are {{newkey}}, {{key}}, {{anykey}} and {{value}}")]
     UnknownHole { name: String, hole: String },
@@ -74,7 +76,9 @@ pub enum GrammarError {
     OpenHole { name: String },
     #[error("[weights] names `{0}`, but there is no such operation")]
     UnknownWeight(String),
-    #[error("no operation can ever run: each needs a used key ({{key}}), and none makes one ({{newkey}} or {{anykey}})")]
+    #[error(
+        "no operation can ever run: each needs a used key ({{key}}), and none makes one ({{newkey}} or {{anykey}})"
+    )]
     NoFirstKey,
     #[error("all weights are 0")]
     NoWeight,
@@ -195,7 +199,8 @@ mod tests {
 
     #[test]
     fn templates_are_taken_apart() {
-        let grammar = Grammar::parse("[operations]\nput = \"i {newkey}={value};\"\n[tail]\nqueries = [\"g {key}\"]").unwrap();
+        let grammar =
+            Grammar::parse("[operations]\nput = \"i {newkey}={value};\"\n[tail]\nqueries = [\"g {key}\"]").unwrap();
         let text = |text: &str| Piece::Text(text.into());
         let put = [text("i "), Piece::Hole(Hole::NewKey), text("="), Piece::Hole(Hole::Value), text(";")];
         assert_eq!(grammar.kinds[0].template, put);

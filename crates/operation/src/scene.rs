@@ -107,7 +107,8 @@ mod tests {
         for at in 0..50 {
             assert_eq!(borders.scenes().number(EventId(at)), borders.scene(EventId(at)).number(), "{at}");
         }
-        for (at, scene) in [(20, Scene::After(0)), (21, Scene::After(0)), (22, Scene::During(1)), (40, Scene::After(1))] {
+        for (at, scene) in [(20, Scene::After(0)), (21, Scene::After(0)), (22, Scene::During(1)), (40, Scene::After(1))]
+        {
             assert_eq!(borders.scene(EventId(at)), scene, "{at}");
         }
     }

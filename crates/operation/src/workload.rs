@@ -41,6 +41,17 @@ impl Workload {
         &self.text
     }
 
+    /// Stands for the text (FNV-1a).
+    pub fn fingerprint(&self) -> u64 {
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        self.text.iter().fold(0xcbf2_9ce4_8422_2325, step) ^ self.operations.len() as u64
+    }
+
+    /// The operations, without the tail, as the program reads them.
+    pub fn operations(&self) -> &[u8] {
+        self.slice(&merged(&self.operations))
+    }
+
     /// How many operations there are, without the tail.
     pub fn count(&self) -> usize {
         self.operations.len()

@@ -18,6 +18,7 @@ use super::gate::{Gate, GateOptions};
 use super::html_report::{Outcome, can_be_written};
 use super::record::Record;
 use super::rule_options::RuleOptions;
+use super::served::Served;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -80,7 +81,14 @@ impl Check {
             }
         };
         let trace = self.output.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
-        match self.record(&trace, &rules) {
+        let (recorded, answers) = match self.record(&trace, &rules) {
+            Ok(recorded) => recorded,
+            Err(text) => {
+                render::error(text);
+                return Exit::Usage;
+            }
+        };
+        match recorded {
             Exit::Clean => {}
             Exit::NoActivity => {
                 render::warning("no persistent-memory activity: there is nothing to check");
@@ -96,7 +104,7 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        self.judge(&reader, &trace, rules, gate)
+        self.judge(&reader, &trace, rules, gate, answers)
     }
 
     fn ready(&self) -> Result<(Vec<Active>, Gate), String> {
@@ -108,7 +116,9 @@ impl Check {
         if self.no_lint { Ok(Vec::new()) } else { self.rules.activate() }
     }
 
-    fn record(&self, trace: &Path, rules: &[Active]) -> Exit {
+    /// Records the program; how that ended, and what it answered to its operations.
+    fn record(&self, trace: &Path, rules: &[Active]) -> Result<(Exit, Option<Vec<u8>>), String> {
+        let operations = self.options.operations.workload()?;
         let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
         for glob in &self.pm {
             arguments.extend(["--pm".into(), glob.into()]);
@@ -119,16 +129,32 @@ impl Check {
         for symbol in registry::watches(rules) {
             arguments.extend(["--watch".into(), symbol.into()]);
         }
+        if operations.is_some() {
+            arguments.extend(["--operations".into(), "stdin".into()]);
+        }
         arguments.push("--".into());
         arguments.extend(self.command.iter().cloned());
         let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
         let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
+        if let Some(workload) = operations {
+            let failed = |error: std::io::Error| format!("cannot give the program its operations: {error}");
+            let served = Served::begin(workload.operations()).map_err(failed)?;
+            let exit = record.run();
+            return Ok((exit, Some(served.end().map_err(failed)?)));
+        }
         // If there is no standard output, there is nothing to keep clean.
         let _aside = self.message_format.is_document().then(|| Aside::begin().ok());
-        record.run()
+        Ok((record.run(), None))
     }
 
-    fn judge(&self, reader: &TraceReader, trace: &Path, rules: Vec<Active>, gate: Gate) -> Exit {
+    fn judge(
+        &self,
+        reader: &TraceReader,
+        trace: &Path,
+        rules: Vec<Active>,
+        gate: Gate,
+        recorded: Option<Vec<u8>>,
+    ) -> Exit {
         let misuse = match self.lint(reader, rules) {
             Ok(misuse) => misuse,
             Err(text) => {
@@ -136,7 +162,7 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[] };
+        let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[], recorded };
         match job.hunt(reader, &self.rules.libraries()) {
             Ok((hunted, interrupted)) => {
                 let judged = gate.judge(hunted.findings.iter().cloned().chain(misuse).collect());

@@ -85,7 +85,14 @@ impl Crash {
             (Some(path), false) => Some(path.clone()),
             (None, false) => Some(self.default_journal()),
         };
-        let job = Job { options: &self.options, trace: &self.trace, shard: self.shard, journal, merge: &self.merge };
+        let job = Job {
+            options: &self.options,
+            trace: &self.trace,
+            shard: self.shard,
+            journal,
+            merge: &self.merge,
+            recorded: None,
+        };
         match job.hunt(&reader, &Libraries::default()) {
             Ok((hunted, interrupted)) => {
                 let judged = gate.judge(hunted.findings.clone());
@@ -126,6 +133,8 @@ pub struct Job<'a> {
     pub shard: Option<Shard>,
     pub journal: Option<PathBuf>,
     pub merge: &'a [PathBuf],
+    /// What the program answered to its operations while it was recorded.
+    pub recorded: Option<Vec<u8>>,
 }
 
 impl Job<'_> {
@@ -140,7 +149,7 @@ impl Job<'_> {
             return Err(Exit::NoActivity);
         }
         warn_of_msync(reader);
-        let plan = self.options.plan(reader).map_err(told)?;
+        let plan = self.options.plan(reader, self.recorded.clone()).map_err(told)?;
         let mut search = self.options.search_options(&plan).map_err(told)?;
         if self.options.breaks_conditions() {
             let conditions = Conditions::load(&infer::beside(self.trace)).map_err(|error| told(error.to_string()))?;
@@ -184,6 +193,11 @@ impl Job<'_> {
                 render::help(
                     "name the command that opens the pools after a crash with --recover, or the exit codes that mean success with --exit-ok",
                 );
+                Err(Exit::TargetFailed)
+            }
+            Err(HuntError::Rehearse(error)) if error.is_about_the_program() => {
+                render::error(&error);
+                render::help(error.advice());
                 Err(Exit::TargetFailed)
             }
             Err(error) => Err(told(error.to_string())),

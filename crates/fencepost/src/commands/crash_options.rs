@@ -2,10 +2,11 @@
 
 use std::env;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use cause::bundle::{Expectation, FOLDER};
-use cause::runner::{EngineChoice, Plan};
+use cause::runner::{EngineChoice, OperationPlan, Plan};
 use clap::{Args, ValueEnum};
 use crash::outcome::Coverage;
 use crash::points::Density;
@@ -13,6 +14,7 @@ use crash::rounds::{Selection, Shard};
 use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
 use crash::walk::Rules;
+use super::operation_options::OperationOptions;
 use oracle::command_line::command_line;
 use oracle::default_recovery::{default_recovery, directory};
 use oracle::oracle::Oracle;
@@ -27,8 +29,13 @@ use crate::render;
 /// Enough for most bugs, and bounded at every crash point.
 const STRATEGIES: &str = "program-order,guaranteed-only,visible:64";
 
+/// Answers of a run that are kept: they are compared, so none may be missing.
+const ANSWER_BYTES: u64 = 16 << 20;
+
 #[derive(Args, Clone, Debug)]
 pub struct CrashOptions {
+    #[command(flatten)]
+    pub operations: OperationOptions,
     /// The command that opens the pools after a crash. [default: the recorded command again, with an empty standard input]
     #[arg(long, value_name = "CMD")]
     pub recover: Option<String>,
@@ -130,11 +137,19 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 impl CrashOptions {
     pub fn expectation(&self) -> Expectation {
-        Expectation { exit_codes: self.exit_ok.clone(), patterns: self.fail_pattern.clone() }
+        Expectation {
+            exit_codes: self.exit_ok.clone(),
+            patterns: self.fail_pattern.clone(),
+            ..Expectation::default()
+        }
     }
 
-    /// What to run on the crash images of a trace.
-    pub fn plan(&self, reader: &TraceReader) -> Result<Plan, String> {
+    /// What to run on the crash images of a trace. `recorded` is what the program answered while it was recorded, if that is
+    /// known.
+    pub fn plan(&self, reader: &TraceReader, recorded: Option<Vec<u8>>) -> Result<Plan, String> {
+        let horizon = self.operations.horizon;
+        let workload = self.operations.workload()?;
+        let operations = workload.map(|workload| Arc::new(OperationPlan { workload, horizon, recorded }));
         let meta = &reader.tables().meta;
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let environment: Vec<_> = env::vars_os().collect();
@@ -160,8 +175,9 @@ impl CrashOptions {
                 cpu: self.timeout * 2 + Duration::from_secs(1),
                 memory: self.memory << 20,
                 processes: self.processes,
-                ..Limits::default()
+                output: if operations.is_some() { ANSWER_BYTES } else { Limits::default().output },
             },
+            operations,
             pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
             engine: match self.engine {
                 Engine::ForkServer => EngineChoice::ForkServer,
@@ -189,10 +205,11 @@ impl CrashOptions {
             },
             strategies: StrategySpec::list(&self.strategy).map_err(|error| error.to_string())?,
             recovery: format!(
-                "{:?} {:?} {:?}",
+                "{:?} {:?} {:?} {:?}",
                 words(&plan.recovery),
                 plan.checker.as_ref().map(words),
-                self.expectation()
+                self.expectation(),
+                plan.operations.as_ref().map(|operations| (operations.workload.fingerprint(), operations.horizon))
             ),
             ..SearchOptions::default()
         })

@@ -41,6 +41,7 @@ impl ProgressLine {
     fn text(&self, phase: Phase) -> String {
         match phase {
             Phase::Survey => "looking for crash points".to_owned(),
+            Phase::Rehearse => "running the operations without a crash".to_owned(),
             Phase::Analyse(failing) => format!("finding the causes of {} failing states", render::count(failing)),
             Phase::Again => "crashing recoveries".to_owned(),
             Phase::Confirm => "confirming findings on the plain program".to_owned(),

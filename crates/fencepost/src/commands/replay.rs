@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use cause::bundle::{Bundle, FOLDER};
 use clap::Args;
+use operation::equivalence::judge_whole;
 use recover::plain::{Plain, PoolFile};
 use tempfile::TempDir;
 
@@ -61,7 +62,10 @@ impl Replay {
             let _ = shown(&report.stdout, &mut io::stdout());
             let _ = shown(&report.stderr, &mut io::stderr());
         }
-        let verdict = oracle.judge_named(&run, check.as_ref(), &|_| None);
+        let mut verdict = oracle.judge_named(&run, check.as_ref(), &|_| None);
+        if verdict.pass {
+            verdict = judge_whole(&bundle.expectation.answers, &run.stdout);
+        }
         if verdict.pass {
             render::note("recovery passes on this crash image now");
             return Ok(Exit::Clean);

@@ -1,0 +1,60 @@
+//! Operations: the options that say what the program is given line by line, and how its answers are judged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use operation::generate::generate;
+use operation::grammar::Grammar;
+use operation::workload::Workload;
+
+/// Operations that a recovered process is asked before the tail.
+const HORIZON: usize = 32;
+
+#[derive(Args, Clone, Debug)]
+pub struct OperationOptions {
+    /// Operations for the program's standard input, one per line. After a crash it must answer the rest of them as if
+    /// the one under way had happened, or as if it had not.
+    #[arg(long, value_name = "FILE")]
+    pub ops: Option<PathBuf>,
+    /// Queries to ask at the end of every run, one per line: they make losses visible.
+    #[arg(long, value_name = "FILE", requires = "ops")]
+    pub tail: Option<PathBuf>,
+    /// What operations look like: they and the tail are made from it (see `fencepost ops generate --help`).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "tail"])]
+    pub grammar: Option<PathBuf>,
+    /// How many operations to make from the grammar.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub count: usize,
+    /// Another seed makes other operations.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Operations that a recovered process is asked before the tail.
+    #[arg(long, value_name = "N", default_value_t = HORIZON)]
+    pub horizon: usize,
+}
+
+impl OperationOptions {
+    /// The workload, if there is one.
+    pub fn workload(&self) -> Result<Option<Workload>, String> {
+        if let Some(path) = &self.grammar {
+            let made = generate(&grammar(path)?, self.count, self.seed);
+            return Workload::new(made.operations.as_bytes(), made.tail.as_bytes())
+                .map(Some)
+                .map_err(|error| format!("{}: {error}", path.display()));
+        }
+        let Some(ops) = &self.ops else { return Ok(None) };
+        let tail = self.tail.as_deref().map(read).transpose()?.unwrap_or_default();
+        Workload::new(&read(ops)?, &tail).map(Some).map_err(|error| format!("{}: {error}", ops.display()))
+    }
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+}
+
+/// Reads a grammar.
+pub fn grammar(path: &Path) -> Result<Grammar, String> {
+    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    Grammar::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}
