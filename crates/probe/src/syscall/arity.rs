@@ -3,7 +3,7 @@
 
 use crate::sys::nr;
 
-/// Arguments of a call without a rule in `buffers`; 6 where nothing is known.
+/// 6 where nothing is known.
 pub fn count(number: u64) -> usize {
     match number {
         nr::SCHED_YIELD
@@ -48,7 +48,15 @@ pub fn count(number: u64) -> usize {
         | nr::UNSHARE
         | nr::PERSONALITY
         | nr::USERFAULTFD
-        | nr::SCHED_GETSCHEDULER => 1,
+        | nr::SCHED_GETSCHEDULER
+        | nr::UNAME
+        | nr::PIPE
+        | nr::FSYNC
+        | nr::FDATASYNC
+        | nr::CLOSE
+        | nr::EXIT
+        | nr::EXIT_GROUP
+        | nr::BRK => 1,
         nr::DUP2
         | nr::KILL
         | nr::TKILL
@@ -89,7 +97,17 @@ pub fn count(number: u64) -> usize {
         | nr::PIDFD_OPEN
         | nr::ARCH_PRCTL
         | nr::SET_ROBUST_LIST
-        | nr::SCHED_GETPARAM => 2,
+        | nr::SCHED_GETPARAM
+        | nr::STAT
+        | nr::LSTAT
+        | nr::FSTAT
+        | nr::CREAT
+        | nr::FTRUNCATE
+        | nr::CLOCK_GETTIME
+        | nr::GETTIMEOFDAY
+        | nr::PIPE2
+        | nr::GETCWD
+        | nr::MUNMAP => 2,
         nr::POLL
         | nr::IOCTL
         | nr::LSEEK
@@ -128,7 +146,19 @@ pub fn count(number: u64) -> usize {
         | nr::GETCPU
         | nr::CLOSE_RANGE
         | nr::MEMBARRIER
-        | nr::SYMLINKAT => 3,
+        | nr::SYMLINKAT
+        | nr::OPEN
+        | nr::READ
+        | nr::WRITE
+        | nr::READLINK
+        | nr::GETDENTS64
+        | nr::GETRANDOM
+        | nr::READV
+        | nr::WRITEV
+        | nr::RECVMSG
+        | nr::MPROTECT
+        | nr::MADVISE
+        | nr::MSYNC => 3,
         nr::WAIT4
         | nr::RT_SIGTIMEDWAIT
         | nr::SENDFILE
@@ -150,7 +180,15 @@ pub fn count(number: u64) -> usize {
         | nr::PTRACE
         | nr::OPENAT2
         | nr::SENDMMSG
-        | nr::SEMTIMEDOP => 4,
+        | nr::SEMTIMEDOP
+        | nr::OPENAT
+        | nr::NEWFSTATAT
+        | nr::READLINKAT
+        | nr::FALLOCATE
+        | nr::PREAD64
+        | nr::PWRITE64
+        | nr::RT_SIGACTION
+        | nr::RT_SIGPROCMASK => 4,
         nr::SELECT
         | nr::PRCTL
         | nr::SETSOCKOPT
@@ -161,7 +199,10 @@ pub fn count(number: u64) -> usize {
         | nr::LINKAT
         | nr::FCHOWNAT
         | nr::STATX
-        | nr::MSGRCV => 5,
+        | nr::MSGRCV
+        | nr::PREADV
+        | nr::PWRITEV
+        | nr::RECVMMSG => 5,
         _ => 6,
     }
 }
