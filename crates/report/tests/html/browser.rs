@@ -189,6 +189,10 @@ fn who_cannot_see_it_is_told() {
         let nameless = nodes.iter().filter(|node| node["role"]["value"] == role && name(node).is_empty()).count();
         assert_eq!(nameless, 0, "{role} without a name");
     }
+    let twice = "(() => { const ids = [...document.querySelectorAll('[id]')].map(e => e.id); return ids.filter((id, at) => ids.indexOf(id) !== at); })()";
+    assert_eq!(browser.value(twice), json!([]));
+    let nowhere = "[...document.querySelectorAll('[for], [aria-labelledby], a[href^=\"#\"]')].map(e => e.htmlFor || e.getAttribute('aria-labelledby') || e.getAttribute('href').slice(1)).filter(id => !document.getElementById(id))";
+    assert_eq!(browser.value(nowhere), json!([]));
     assert!(nodes.iter().any(|node| node["role"]["value"] == "slider" && name(node) == "If power failed…"));
     fine(&browser);
 }
