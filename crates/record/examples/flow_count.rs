@@ -1,6 +1,6 @@
 //! What recording the flow of a program costs: runs a command under flow mode with a sink that only counts.
 //!
-//! `cargo run --release -p record --example flow_count -- [--off | --check] COMMAND...` (`--off`: the same without flow mode.)
+//! `cargo run --release -p record --example flow_count -- [--off] COMMAND...` (`--off`: the same without flow mode.)
 
 use std::collections::HashSet;
 use std::ffi::OsString;
@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use iced_x86::{Decoder, DecoderOptions};
+use isa::flow::Layout;
 use record::flow::{BlockId, FlowHandle, FlowSink, Part};
 use record::probe_host::ProbeRecorder;
 use record::recorder::{RecordOptions, Recorder};
@@ -19,6 +20,9 @@ use trace::{Meta, TraceWriter};
 #[derive(Default)]
 struct Count {
     instructions: Vec<u32>,
+    /// Addresses per block, each by itself.
+    addresses: Vec<u32>,
+    naive_words: u64,
     pcs: HashSet<u64>,
     blocks_run: u64,
     parts: u64,
@@ -30,12 +34,16 @@ struct Count {
 impl FlowSink for Count {
     fn define(&mut self, _: BlockId, _: ProcessId, pc: u64, _: CodeAddr, bytes: &[u8]) {
         self.pcs.insert(pc);
-        self.instructions.push(Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).iter().count() as u32);
+        let instructions: Vec<_> = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).into_iter().collect();
+        let layout = Layout::new(&instructions);
+        self.addresses.push((0..instructions.len()).map(|n| layout.values(n).len() as u32).sum());
+        self.instructions.push(instructions.len() as u32);
     }
     fn executed(&mut self, _: ThreadId, block: BlockId, words: &[u64]) {
         self.blocks_run += 1;
         self.words += 1 + words.len() as u64;
         self.executed += u64::from(self.instructions[block.0 as usize]);
+        self.naive_words += 1 + u64::from(self.addresses[block.0 as usize]);
     }
     fn part(&mut self, _: ThreadId, _: BlockId, part: Part, words: &[u64]) {
         self.parts += 1;
@@ -79,7 +87,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count = count.lock().map_err(|_| "the sink failed")?;
     let per = |n: u64| n as f64 / count.executed.max(1) as f64;
     eprintln!(
-        "{:?} in {seconds:.2} s (processor: target {:.2}, host {:.2}): {} instructions, {} blocks defined at {} addresses, {} run, {} parts, {:.2} bytes per instruction, {:.0} MB/s, {:.1} million instructions/s, {} kernel writes",
+        "{:?} in {seconds:.2} s (processor: target {:.2}, host {:.2}): {} instructions, {} blocks defined at {} addresses, {} run, {} parts, {:.2} bytes per instruction (every address: {:.2}), {:.0} MB/s, {:.1} million instructions/s, {} kernel writes",
         recorded.status,
         cpu(libc::RUSAGE_CHILDREN),
         cpu(libc::RUSAGE_SELF),
@@ -89,6 +97,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         count.blocks_run,
         count.parts,
         8.0 * per(count.words),
+        8.0 * per(count.naive_words),
         8.0 * count.words as f64 / seconds / 1e6,
         count.executed as f64 / seconds / 1e6,
         count.kernel,
