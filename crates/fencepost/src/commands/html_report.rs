@@ -96,9 +96,10 @@ impl Outcome<'_> {
             events: self.reader.event_count(),
             not_explored: words.not_explored().chain(self.not_asked_for()).collect(),
             explored: words.explored,
-            notes: self.hunted.notes.iter().cloned().chain(self.known()).collect(),
+            notes: self.hunted.notes.clone(),
             interrupted: self.interrupted,
             suppressed: self.judged.suppressed,
+            known: self.known().map(|finding| finding.id.clone()).collect(),
             crash: Some(numbers(&self.hunted.coverage)),
             bundled: exhibits.iter().map(|exhibit| exhibit.finding.id.clone()).collect(),
             excerpts: excerpts(&others, &meta.cwd),
@@ -106,9 +107,9 @@ impl Outcome<'_> {
         }
     }
 
-    fn known(&self) -> Option<String> {
-        let known = self.judged.summary(0).known.filter(|&count| count > 0)?;
-        Some(format!("{known} of these findings are in the baseline: they fail nothing"))
+    fn known(&self) -> impl Iterator<Item = &Finding> {
+        let knows = |finding: &&Finding| self.judged.baseline().is_some_and(|baseline| baseline.knows(finding));
+        self.judged.findings.iter().filter(knows)
     }
 
     /// What this command does not look for, so that nobody takes it for done.

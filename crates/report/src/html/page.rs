@@ -131,16 +131,8 @@ impl Report<'_> {
             classes: classes(&findings),
             rules: self.rule_views(&findings),
             pages: self.pages(&findings),
-            findings: sections
-                .iter()
-                .map(|section| section.view(self.rule_text(&section.finding.rule).is_some()))
-                .collect(),
-            clean_words: if run.crash.is_some() {
-                "No crash state that was tried made recovery fail, and the recording shows no misuse of persistent memory. \
-                 That holds for this workload and for what was explored; the overview says what was not."
-            } else {
-                "The recording shows no misuse of persistent memory. Power failures were not simulated: fencepost check does that."
-            },
+            findings: sections.iter().map(|section| self.section(section)).collect(),
+            clean_words: clean_words(run),
         }
     }
 
@@ -161,6 +153,11 @@ impl Report<'_> {
         sections.extend(self.run.others.iter().map(|finding| Section { finding, exhibit: None, excerpts, folder }));
         sections.sort_by_key(|section| std::cmp::Reverse(section.finding.severity));
         sections
+    }
+
+    fn section(&self, section: &Section<'_>) -> SectionView {
+        let has_page = self.rule_text(&section.finding.rule).is_some();
+        section.view(has_page, self.run.known.contains(&section.finding.id))
     }
 
     fn rule_text(&self, id: &str) -> Option<&RuleText> {
@@ -185,6 +182,22 @@ impl Report<'_> {
             html: rule::page(&rule.page),
         };
         used.into_iter().filter_map(|id| self.rule_text(id)).map(page).collect()
+    }
+}
+
+/// What is said where findings would be.
+fn clean_words(run: &Run) -> &'static str {
+    match &run.crash {
+        Some(crash) if crash.states_failing > 0 => {
+            "Recovery fails on some states, but no finding about that is shown: it is suppressed, or no cause could be confirmed."
+        }
+        Some(_) => {
+            "No crash state that was tried made recovery fail, and the recording shows no misuse of persistent memory. \
+             That holds for this workload and for what was explored; the overview says what was not."
+        }
+        None => {
+            "The recording shows no misuse of persistent memory. Power failures were not simulated: fencepost check does that."
+        }
     }
 }
 

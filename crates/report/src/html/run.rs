@@ -31,6 +31,9 @@ pub struct Run {
     pub notes: Vec<String>,
     pub interrupted: bool,
     pub suppressed: u64,
+    /// Findings that the baseline has.
+    #[serde(default)]
+    pub known: Vec<FindingId>,
     /// None if no crash was simulated.
     pub crash: Option<CrashSummary>,
     /// Findings that have bundles.

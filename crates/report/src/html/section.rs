@@ -20,6 +20,8 @@ pub struct SectionView {
     pub id: String,
     pub rule: String,
     pub has_page: bool,
+    /// The baseline has it.
+    pub is_known: bool,
     pub severity: &'static str,
     pub class: &'static str,
     /// HTML.
@@ -108,7 +110,7 @@ pub struct Section<'a> {
 }
 
 impl Section<'_> {
-    pub fn view(&self, has_page: bool) -> SectionView {
+    pub fn view(&self, has_page: bool, is_known: bool) -> SectionView {
         let Section { finding, exhibit, .. } = *self;
         let shown = |note: &&String| exhibit.is_none_or(|exhibit| !is_told(note, exhibit));
         let (blocks, bare) = self.places();
@@ -121,6 +123,7 @@ impl Section<'_> {
             id: finding.id.0.clone(),
             rule: finding.rule.clone(),
             has_page,
+            is_known,
             severity: finding.severity.name(),
             class: finding.class.name(),
             title: prose(&capital(&finding.title)),

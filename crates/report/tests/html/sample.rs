@@ -209,7 +209,6 @@ pub fn run() -> Run {
         points_wanted: 5,
         points_decided: 5,
         states_decided: 26,
-        states_failing: 4,
         recovery_runs: 20,
         complete: true,
         ..CrashSummary::default()
@@ -244,9 +243,13 @@ pub fn everything() -> (Run, Vec<Exhibit>) {
         ),
         finding("33333333", "MY0001", Class::Custom, Severity::Warning, vec![nasty]),
     ];
+    let known = vec![FindingId("22222222".to_owned())];
     let mut exhibits = vec![exhibit("11111111", small())];
     exhibits[0].finding.paths[0].frames.push(location(Role::Missing, 9, NASTY));
-    (Run { others, excerpts: vec![excerpt()], notes: vec![NASTY.to_owned()], suppressed: 1, ..run() }, exhibits)
+    let mut run =
+        Run { others, excerpts: vec![excerpt()], notes: vec![NASTY.to_owned()], suppressed: 1, known, ..run() };
+    run.crash.as_mut().unwrap().states_failing = 4;
+    (run, exhibits)
 }
 
 pub fn html(run: &Run, exhibits: &[Exhibit]) -> String {
