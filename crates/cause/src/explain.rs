@@ -62,7 +62,7 @@ pub fn explain(
         }
         let keys = named.keys(&cause);
         let folder = Path::new(&tables.meta.cwd);
-        let known = keys.iter().find_map(|key| groups.get(key).copied());
+        let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
         let group = known.unwrap_or(all.len());
         keys.into_iter().for_each(|key| {
             groups.entry(key).or_insert(group);
@@ -151,6 +151,17 @@ impl Named {
 
     /// What has one root cause: for lost stores the line of the store, or the fence that would have ordered several; for
     /// torn updates the function. Causes with a key in common are one.
+    /// The finding about a store that is never made durable, if this one is about the same store: whatever it is to be in one
+    /// piece with is half done without it.
+    fn lost(&self, cause: &RootCause, all: &[Explained]) -> Option<usize> {
+        let sides = || self.missing.iter().chain(&self.present);
+        all.iter().position(|Explained { finding, .. }| {
+            cause.class == Class::Atomicity
+                && finding.class == Class::Durability
+                && sides().any(|location| same_line(location, finding.guilty()))
+        })
+    }
+
     fn keys(&self, cause: &RootCause) -> Vec<String> {
         let locations = self.locations(cause.class);
         let Some(guilty) = locations.first() else {
@@ -174,7 +185,7 @@ impl Named {
         let mut keys = vec![format!("{kind} {place}")];
         let is_fence = cause.repair.is_some_and(|repair| repair.remedy == Remedy::Fence);
         if let (true, true, Some(before)) = (is_lost, is_fence, self.present.first()) {
-            keys.push(format!("fence in {function} before {before}"));
+            keys.push(format!("fence before {before}"));
         }
         keys
     }

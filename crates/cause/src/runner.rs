@@ -226,8 +226,8 @@ impl Runner {
         let run = servers.recovery.run(&self.slot, &limits)?;
         self.pace.note(&run);
         let mut verdict = self.plan.oracle.judge(&run);
-        if let (Some(equivalence), Some(scene), true) = (&self.equivalence, scene, verdict.pass) {
-            verdict = equivalence.judge(scene, &run);
+        if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
+            verdict = equivalence.judge(scene, &run, verdict);
         }
         let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
         self.strange.extend(&run.dirtied);

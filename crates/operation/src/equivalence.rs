@@ -35,9 +35,12 @@ impl Equivalence {
         both.map(|answers| answers.bytes().to_vec()).collect()
     }
 
-    /// A run of which the borders are known.
-    pub fn judge(&self, scene: Scene, run: &RunReport) -> Verdict {
+    /// A run of which the borders are known; `end` is the verdict on how it ended.
+    pub fn judge(&self, scene: Scene, run: &RunReport, end: Verdict) -> Verdict {
         let asked: Vec<usize> = self.workload.numbers(self.expected.asked(scene)).collect();
+        if !end.pass {
+            return self.ended(scene, run, end, &asked);
+        }
         let answers = Answers::of(run, asked.len());
         let Some(committed) = self.expected.committed(scene) else { return Verdict::pass() };
         let Some(differs) = answers.first_difference(&committed) else { return Verdict::pass() };
@@ -58,6 +61,16 @@ impl Equivalence {
         };
         let what = if wrong.is_some() { "answer" } else { "mixed answers" };
         Verdict::fail(format!("{what} of {kind}"), text)
+    }
+
+    /// A process that died while it was asked had recovered: it is what recovery left that is wrong.
+    fn ended(&self, scene: Scene, run: &RunReport, end: Verdict, asked: &[usize]) -> Verdict {
+        let Some(&number) = run.borders.len().checked_sub(1).and_then(|at| asked.get(at)) else { return end };
+        let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
+        Verdict::fail(
+            format!("end of {}", self.workload.kind(number)),
+            format!("recovery said nothing, but in {} the program {how} ({})", self.named(number), self.told(scene)),
+        )
     }
 
     fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &Answers, at: usize) -> String {

@@ -110,21 +110,22 @@ fn mark(thread: &mut Thread, aux: u8, index: u64) {
     ring::order(thread).put(header, &[]);
 }
 
-/// Does the call ask what kind of file standard output is?
+/// Does the call ask what kind of file standard output is, or, on behalf of the C library, standard input?
 pub fn asks_about_output(call: Call) -> bool {
     const TCGETS: u64 = 0x5401;
     const AT_EMPTY_PATH: u64 = 0x1000;
     let empty = |address: u64| address == 0 || user::read::<u8>(address) == Some(0);
-    call.fd(0) == 1
-        && match call.nr {
-            nr::IOCTL => call.args[1] == TCGETS,
-            nr::FSTAT => true,
-            nr::NEWFSTATAT => call.args[3] & AT_EMPTY_PATH != 0 && empty(call.args[1]),
-            _ => false,
-        }
+    match (call.nr, call.fd(0)) {
+        (nr::IOCTL, 1) => call.args[1] == TCGETS,
+        (nr::FSTAT, 0 | 1) => true,
+        (nr::NEWFSTATAT, 0 | 1) => call.args[3] & AT_EMPTY_PATH != 0 && empty(call.args[1]),
+        _ => false,
+    }
 }
 
-/// A terminal: the C library then writes every line as it ends (glibc, `_IO_file_doallocate`).
+/// A terminal: the C library then writes every line as it ends (glibc, `_IO_file_doallocate`), and the beginning of one, such as a
+/// prompt, before it reads (`_IO_new_file_underflow`). Programs that ask if standard input is a terminal are told the
+/// truth: they would talk to a person.
 pub fn output_is_terminal(thread: &mut Thread, call: Call) -> i64 {
     const TERMIOS: usize = 36;
     const S_IFMT: u32 = 0o170000;
