@@ -14,7 +14,7 @@ use crate::story::StoreFact;
 /// A time line has at most so many of each.
 const LANES: usize = 64;
 const EVENTS_BEFORE: usize = 3000;
-pub const EVENTS_AFTER: usize = 1000;
+pub const EVENTS_AFTER: usize = 300;
 /// Events of the trace that are looked at: before the first store that the finding names, before the crash, after it.
 const LEAD_IN: u64 = 40;
 const FAR_BACK: u64 = 50_000;

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use finding::exhibit::{Exhibit, Operation};
 use finding::finding::{CallPath, Finding, Location, Role};
 use finding::source::Excerpt;
+use trace::event::EventId;
 
 use super::bytes::{self, DiffView};
 use super::escape::{html, prose, script_json};
@@ -141,7 +142,10 @@ impl Section<'_> {
                 script_json(&serde_json::to_string(&exhibit.timeline).expect("plain data is always JSON"))
             }),
             diff: exhibit.and_then(|exhibit| bytes::view(&exhibit.difference)),
-            operations: exhibit.map_or_else(Vec::new, |exhibit| exhibit.operations.iter().map(operation).collect()),
+            operations: exhibit.map_or_else(Vec::new, |exhibit| {
+                let crash = exhibit.timeline.crash;
+                exhibit.operations.iter().map(|one| operation(one, crash)).collect()
+            }),
             paths_title: format!("Call stacks ({})", number(finding.paths.len() as u64)),
             paths,
             paths_left_out: match finding.paths.len().saturating_sub(PATHS) {
@@ -346,11 +350,11 @@ fn label(role: Role) -> &'static str {
     }
 }
 
-fn operation(operation: &Operation) -> OperationView {
-    let (state, label) = match (operation.crashed, operation.end) {
+fn operation(operation: &Operation, crash: EventId) -> OperationView {
+    let (state, label) = match (operation.crashed, operation.begin) {
         (true, _) => ("crashed", "⚡ power failed here"),
-        (false, Some(_)) => ("done", "done"),
-        (false, None) => ("later", "not begun"),
+        (false, Some(begin)) if begin >= crash => ("later", "not begun"),
+        (false, _) => ("done", "done"),
     };
     OperationView {
         number: operation.index,
@@ -380,5 +384,14 @@ mod tests {
         assert_eq!(short_function("a::<b::c as d::e>::f"), "a::<b::c as d::e>::f");
         assert_eq!(capital("the store"), "The store");
         assert_eq!(short("a store: is lost"), "a store");
+    }
+
+    #[test]
+    fn what_began_after_the_crash_is_not_done() {
+        let of = |begin: u64, end: u64, crashed| {
+            let (begin, end) = (Some(EventId(begin)), Some(EventId(end)));
+            operation(&Operation { index: 0, text: None, begin, end, crashed }, EventId(10)).state
+        };
+        assert_eq!((of(1, 3, false), of(8, 12, true), of(20, 30, false)), ("done", "crashed", "later"));
     }
 }
