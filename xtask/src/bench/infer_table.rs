@@ -56,40 +56,51 @@ pub struct Row {
     pub name: String,
     pub bugs: u32,
     pub possible: Huge,
-    pub inferred: Side,
-    pub visible: Side,
+    /// The two states of every point; with those that break a condition; with all that recovery can tell apart.
+    pub sides: [Side; 3],
 }
 
 impl Row {
     pub fn new(name: &str) -> Self {
         let (states, recoveries, time, found, twin_findings) = Default::default();
         let side = Side { states, recoveries, time, found, twin_findings, complete: true };
-        Row { name: name.to_owned(), bugs: 0, possible: Huge::default(), inferred: side.clone(), visible: side }
+        let sides = [side.clone(), side.clone(), side];
+        Row { name: name.to_owned(), bugs: 0, possible: Huge::default(), sides }
+    }
+
+    pub fn inferred(&self) -> &Side {
+        &self.sides[1]
+    }
+
+    pub fn visible(&self) -> &Side {
+        &self.sides[2]
     }
 
     pub fn is_twin_guilty(&self) -> bool {
-        self.inferred.twin_findings + self.visible.twin_findings > 0
+        self.sides.iter().any(|side| side.twin_findings > 0)
     }
 }
 
 pub fn print(rows: &[Row]) {
-    println!(
-        "{:<18}{:>12}{:>11}{:>9}{:>9}{:>9}{:>12}{:>9}{:>9}{:>9}",
-        "program", "possible", "inferred", "runs", "time", "bugs", "visible", "runs", "time", "bugs"
-    );
+    print!("{:<16}{:>10}", "program", "possible");
+    for name in ["two", "inferred", "visible"] {
+        print!("{name:>11}{:>8}{:>9}{:>7}", "runs", "time", "bugs");
+    }
+    println!();
     for row in rows {
         println!("{}", line(row));
     }
 }
 
-fn line(row: &Row) -> String {
-    let side = |side: &Side, width: usize| {
-        let states = format!("{}{}", side.states, if side.complete { "" } else { "*" });
-        let bugs = format!("{}/{}", side.found, row.bugs);
-        let twin = if side.twin_findings > 0 { "!" } else { "" };
-        format!("{states:>width$}{:>9}{:>8.1}s{:>9}", side.recoveries, side.time.as_secs_f64(), format!("{bugs}{twin}"))
-    };
-    format!("{:<18}{:>12}{}{}", row.name, row.possible.show(), side(&row.inferred, 11), side(&row.visible, 12))
+pub fn line(row: &Row) -> String {
+    let mut line = format!("{:<16}{:>10}", row.name, row.possible.show());
+    for (at, side) in row.sides.iter().enumerate() {
+        let beyond = if at == 0 { 0 } else { row.sides[0].states };
+        let states = format!("{}{}", side.states.saturating_sub(beyond), if side.complete { "" } else { "*" });
+        let bugs = format!("{}/{}{}", side.found, row.bugs, if side.twin_findings > 0 { "!" } else { "" });
+        line.push_str(&format!("{states:>11}{:>8}{:>8.1}s{bugs:>7}", side.recoveries, side.time.as_secs_f64()));
+    }
+    line
 }
 
 #[cfg(test)]
@@ -113,7 +124,8 @@ mod tests {
     fn what_is_incomplete_or_wrong_is_marked() {
         let mut row = Row::new("c/level");
         row.bugs = 8;
-        row.visible = Side { states: 70, complete: false, found: 7, twin_findings: 1, ..row.visible };
+        row.sides[0].states = 30;
+        row.sides[2] = Side { states: 100, complete: false, found: 7, twin_findings: 1, ..row.sides[2].clone() };
         let line = line(&row);
         assert!(line.starts_with("c/level") && line.contains("70*") && line.ends_with("7/8!"), "{line}");
     }
