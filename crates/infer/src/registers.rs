@@ -173,6 +173,6 @@ mod tests {
     fn all_registers_fit() {
         let last = RegisterNo::of(Register::ST7).unwrap();
         assert_eq!(last.0 as usize + 1, RegisterNo::COUNT);
-        assert!(RegisterNo::COUNT * 4 <= 256, "slots are bytes");
+        const { assert!(RegisterNo::COUNT * 4 <= 256, "slots are bytes") };
     }
 }

@@ -289,7 +289,7 @@ mod tests {
                 }
                 1 => {
                     let to = base + random(&mut state) % 512;
-                    let backwards = random(&mut state) % 2 == 0;
+                    let backwards = random(&mut state).is_multiple_of(2);
                     shadow.copy(&mut sets, at, to, len, backwards, Value::EMPTY);
                     for i in 0..len {
                         let i = if backwards { len - 1 - i } else { i };
