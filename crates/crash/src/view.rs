@@ -10,6 +10,7 @@ use persistency::line::LineId;
 use persistency::point::{Content, CrashPoint, LineView, PointError};
 use persistency::states::{Base, CrashState};
 use rustc_hash::FxHashMap;
+use trace::event::EventId;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::image::{CrashImage, GuaranteedImage, LineBytes};
@@ -45,6 +46,7 @@ pub struct PointView<'w> {
     distinct: RefCell<FxHashMap<usize, Rc<DistinctContents>>>,
     places: OnceCell<FxHashMap<LineId, usize>>,
     conditions: Option<&'w Conditions>,
+    fresh_from: EventId,
 }
 
 impl<'w> PointView<'w> {
@@ -52,10 +54,23 @@ impl<'w> PointView<'w> {
         crash: CrashPoint<'w>,
         guaranteed: &'w GuaranteedImage,
         newest: &'w RefCell<NewestContents>,
-        conditions: Option<&'w Conditions>,
     ) -> Self {
         let (parts, everything, distinct, places) = Default::default();
-        PointView { crash, guaranteed, newest, parts, everything, distinct, places, conditions }
+        PointView {
+            crash,
+            guaranteed,
+            newest,
+            parts,
+            everything,
+            distinct,
+            places,
+            conditions: None,
+            fresh_from: EventId(0),
+        }
+    }
+
+    pub(crate) fn inferred(self, conditions: Option<&'w Conditions>, fresh_from: EventId) -> Self {
+        PointView { conditions, fresh_from, ..self }
     }
 
     pub fn crash_point(&self) -> &CrashPoint<'w> {
@@ -69,6 +84,11 @@ impl<'w> PointView<'w> {
     /// What is likely to hold in every state, if that was inferred.
     pub fn conditions(&self) -> Option<&'w Conditions> {
         self.conditions
+    }
+
+    /// Stores from this event on were not pending at an earlier fence of the operation under way.
+    pub fn fresh_from(&self) -> EventId {
+        self.fresh_from
     }
 
     /// The dirty lines, ascending.

@@ -8,7 +8,7 @@ use persistency::effect::Effect;
 use persistency::model::{Fences, ModelKind};
 use persistency::tracker::Tracker;
 use serde::{Deserialize, Serialize};
-use trace::event::EventId;
+use trace::event::{EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
 use crate::image::GuaranteedImage;
@@ -59,6 +59,8 @@ pub struct Walk<'r> {
     newest: RefCell<NewestContents>,
     at: EventId,
     conditions: Option<KnownConditions>,
+    /// See [`PointView::fresh_from`].
+    fresh_from: EventId,
 }
 
 impl<'r> Walk<'r> {
@@ -72,6 +74,7 @@ impl<'r> Walk<'r> {
             newest: RefCell::default(),
             at: EventId(0),
             conditions: None,
+            fresh_from: EventId(0),
         })
     }
 
@@ -87,6 +90,7 @@ impl<'r> Walk<'r> {
         self.guaranteed.rewind(self.reader)?;
         self.newest.get_mut().forget();
         self.at = EventId(0);
+        self.fresh_from = EventId(0);
         self.guaranteed.set_at(self.at);
         Ok(())
     }
@@ -118,6 +122,11 @@ impl<'r> Walk<'r> {
             let Some(event) = self.events.next()? else { break };
             let step = self.tracker.apply(self.at, &event);
             self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
+            match (&event.kind, &step.effect) {
+                (EventKind::OperationBegin { .. } | EventKind::OperationEnd { .. }, _) => self.fresh_from = EventId(0),
+                (_, Effect::Fence(_) | Effect::Rmw(_)) => self.fresh_from = self.at,
+                _ => {}
+            }
             if matches!(step.effect, Effect::Resized { .. } | Effect::Zeroed { .. }) {
                 self.newest.get_mut().forget();
             }
@@ -130,6 +139,6 @@ impl<'r> Walk<'r> {
     /// What a power failure here could leave.
     pub fn view(&self) -> PointView<'_> {
         let conditions = self.conditions.as_ref().and_then(KnownConditions::get);
-        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest, conditions)
+        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest).inferred(conditions, self.fresh_from)
     }
 }

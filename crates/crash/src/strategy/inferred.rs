@@ -8,7 +8,8 @@
 //! alone and the other on *X*, a point has at most two states per pending store, however many conditions there are.
 //!
 //! Where one of the two stores is guaranteed already, *guaranteed-only* and *program-order* are the states to try.
-//! Stores that were pending for long count as much as new ones, as in the paper.
+//! Stores that were pending for long count as much as new ones, as in the paper; but a pair of which both were pending at an earlier fence of the operation
+//! under way was broken there, and is not again.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -72,7 +73,7 @@ impl Inferred {
                 return;
             }
             for (&x, &y) in xs.iter().flat_map(|x| ys.iter().map(move |y| (x, y))) {
-                if touched.can_break(x, y) {
+                if touched.can_break(x, y) && (touched.stores[x].is_fresh || touched.stores[y].is_fresh) {
                     least[y] = true;
                     most[x] = true;
                 }
@@ -179,6 +180,7 @@ struct Store {
     /// Among the pending stores of its line.
     place: u32,
     event: EventId,
+    is_fresh: bool,
 }
 
 /// Two pending stores that a condition is about: `y` must not be in PM without `x`.
@@ -216,7 +218,8 @@ impl Touched {
                 for number in near {
                     places.entry(number).or_default().push(stores.len());
                 }
-                stores.push(Store { line: line.id(), place, event: store.event });
+                let is_fresh = store.event >= view.fresh_from();
+                stores.push(Store { line: line.id(), place, event: store.event, is_fresh });
             }
         }
         let mut places: Vec<(SpanNo, Vec<usize>)> = places.into_iter().collect();
