@@ -112,22 +112,23 @@ fn mark(thread: &mut Thread, aux: u8, index: u64) {
 
 /// Does the call ask what kind of file standard output is, or, on behalf of the C library, standard input?
 pub fn asks_about_output(call: Call) -> bool {
-    const TCGETS: u64 = 0x5401;
+    const TIOCGWINSZ: u64 = 0x5413;
     const AT_EMPTY_PATH: u64 = 0x1000;
     let empty = |address: u64| address == 0 || user::read::<u8>(address) == Some(0);
     match (call.nr, call.fd(0)) {
-        (nr::IOCTL, 1) => call.args[1] == TCGETS,
+        (nr::IOCTL, 1) => call.args[1] == TIOCGWINSZ,
         (nr::FSTAT, 0 | 1) => true,
         (nr::NEWFSTATAT, 0 | 1) => call.args[3] & AT_EMPTY_PATH != 0 && empty(call.args[1]),
         _ => false,
     }
 }
 
-/// A terminal: the C library then writes every line as it ends (glibc, `_IO_file_doallocate`), and the beginning of one, such as a
-/// prompt, before it reads (`_IO_new_file_underflow`). Programs that ask if standard input is a terminal are told the
-/// truth: they would talk to a person.
+/// The device number of a terminal: the C library then writes every line as it ends (glibc, `_IO_file_doallocate`, looks at
+/// the number; musl, `__stdout_write`, asks for the size of the window), and the beginning of one before it reads
+/// (`_IO_new_file_underflow`). Programs that ask by `isatty` whether these are terminals are told the truth: they would
+/// talk to a person.
 pub fn output_is_terminal(thread: &mut Thread, call: Call) -> i64 {
-    const TERMIOS: usize = 36;
+    const WINSIZE: usize = 8;
     const S_IFMT: u32 = 0o170000;
     const S_IFCHR: u32 = 0o020000;
     /// Offsets in `struct stat`, and the first pseudo-terminal.
@@ -135,10 +136,10 @@ pub fn output_is_terminal(thread: &mut Thread, call: Call) -> i64 {
     const ST_RDEV: u64 = 40;
     const PTS_0: u64 = 136 << 8;
     if call.nr == nr::IOCTL {
-        if !user::copy_out(call.args[2], &[0; TERMIOS]) {
+        if !user::copy_out(call.args[2], &[0; WINSIZE]) {
             return -sys::EFAULT;
         }
-        event::kernel_write(thread, call.args[2], TERMIOS as u64);
+        event::kernel_write(thread, call.args[2], WINSIZE as u64);
         return 0;
     }
     let result = buffers::pass(thread, call);
