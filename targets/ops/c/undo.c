@@ -7,7 +7,7 @@
 //! bug 3: lost key — the log is gone before the change is there, insert
 //! bug 4: stale value, update
 //! bug 5: lost keys — a node with two children is half replaced, delete
-//! bug 6: lost and unexpected keys — a node in the tree is free as well, later operations fail or never end, delete
+//! bug 6: lost and unexpected keys — a node in the tree is free as well, later operations lose others, delete
 #include "kv.h"
 
 #define NODES 4096
@@ -147,7 +147,7 @@ static enum answer erase(uint64_t key)
 	if (node->children[0] && node->children[1]) {
 		/* The node's place is taken by the next larger one. */
 		uint64_t *next = &node->children[1];
-		while (p->nodes[*next].children[0])
+		for (unsigned left = NODES; left && p->nodes[*next].children[0]; left--)
 			next = &p->nodes[*next].children[0];
 		uint64_t heir = *next;
 		log_word(next);

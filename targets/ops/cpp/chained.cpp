@@ -176,7 +176,7 @@ kv::Answer update(u64 key, u64 value)
         return kv::DONE;
     }
     u64 next = old.next;
-    if (BUG == 7) {
+    if (BUG == 7 && next) {
         // The old node goes behind the new one until the new one is in the chain.
         u64 number = make(key, text, link);
         PM_PUT(old.next, number); //~ 7 ordering

@@ -7,7 +7,7 @@
 //! bug 2: lost key, insert
 //! bug 3: lost keys — a half-done resize is undone in part, insert that grows
 //! bug 4: stale value, update
-//! bug 5: resurrected or unexpected key — a node that is free is still in its chain, delete
+//! bug 5: crash of a later operation, unexpected key — a node that is free is still in its chain, delete
 #include "obj_kv.h"
 
 struct node {
@@ -70,7 +70,7 @@ static void grow(void)
 				PMEMoid next = node->next, *chain = chain_of(new, node->key);
 				if (BUG != 3)
 					pmemobj_tx_add_range_direct(&node->next, sizeof node->next);
-				node->next = *chain; //~ 3 atomicity
+				node->next = *chain; //~ 3 ordering
 				if (BUG == 3)
 					pmemobj_persist(pool, &node->next, sizeof node->next);
 				*chain = at;

@@ -103,7 +103,7 @@ fn function_name(header: &str) -> Option<String> {
     if let Some(at) = words.iter().position(|word| *word == "fn") {
         return words[at + 1..].iter().find(|word| !word.is_empty()).map(|word| (*word).to_owned());
     }
-    const BLOCKS: [&str; 14] = [
+    const BLOCKS: [&str; 15] = [
         "if",
         "for",
         "while",
@@ -118,6 +118,8 @@ fn function_name(header: &str) -> Option<String> {
         "namespace",
         "match",
         "impl",
+        // Of libpmemobj.
+        "TX_BEGIN",
     ];
     // An attribute such as `__attribute__((noreturn))` comes before the name, an initialiser has an `=`.
     let before = header.rsplit("))").next().filter(|rest| rest.contains('(')).unwrap_or(header);
