@@ -12,6 +12,7 @@ use operation::scene::Borders;
 use recover::command::Operations;
 use recover::report::{End, RunReport};
 use recover::server::{ServerError, Step};
+use trace::event::{EventKind, ExitStatus};
 use trace::{ReadError, TraceReader};
 
 use crate::runner::{OperationPlan, Runner, RunnerError};
@@ -30,8 +31,8 @@ pub enum RehearseError {
     Runner(#[from] RunnerError),
     #[error("the program did not read operations from its standard input, one line after the other")]
     NotRead,
-    #[error("the program read {read} of {given} operations and then stopped reading; the last one was `{last}`")]
-    ReadLess { read: usize, given: usize, last: String },
+    #[error("the program read {read} of {given} operations and then {how}; the last one was `{last}`")]
+    ReadLess { read: usize, given: usize, how: String, last: String },
     #[error(
         "the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`"
     )]
@@ -60,7 +61,9 @@ impl RehearseError {
     pub fn advice(&self) -> &'static str {
         match self {
             RehearseError::NotRead => "a program that takes its operations otherwise needs --op-command or --op-socket",
-            RehearseError::ReadLess { .. } => "give it only operations after which it goes on reading",
+            RehearseError::ReadLess { .. } => {
+                "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
+            },
             RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
             RehearseError::NoAnswers(_) => {
                 "add queries to the operations, or as a tail (--tail): answers are what is compared"
@@ -93,7 +96,7 @@ pub fn rehearse(
         return Err(RehearseError::NotRead);
     }
     if read < given {
-        return Err(RehearseError::ReadLess { read, given, last: plan.workload.shown(read - 1) });
+        return Err(RehearseError::ReadLess { read, given, how: ended(reader)?, last: plan.workload.shown(read - 1) });
     }
     let mut rehearsal = Rehearsing { reader, rules, plan, borders: &borders, runner };
     let straight = rehearsal.straight()?;
@@ -113,6 +116,29 @@ pub fn rehearse(
     }
     rehearsal.same(&whole, &straight)?;
     Ok(Rehearsed { equivalence: Equivalence { workload: plan.workload.clone(), borders, expected }, notes })
+}
+
+/// How the recorded program ended: its first process is the last to end.
+fn ended(reader: &TraceReader) -> Result<String, ReadError> {
+    let mut how = "stopped reading".to_owned();
+    let mut events = reader.events();
+    while let Some((_, event)) = events.next_with_id()? {
+        match event.kind {
+            EventKind::ProcessExit { status: ExitStatus::Code(0) } => how = "stopped reading".into(),
+            EventKind::ProcessExit { status: ExitStatus::Code(code) } => how = format!("ended with exit code {code}"),
+            EventKind::ProcessExit { status: ExitStatus::Signal(signal) } => {
+                how = format!("was killed by signal {signal}");
+            }
+            _ => {}
+        }
+    }
+    Ok(how)
+}
+
+/// What is written after the last operation.
+fn farewell(run: &RunReport, operations: usize) -> Vec<u8> {
+    let from = run.borders.get(operations).map_or(run.stdout.len(), |&at| at as usize);
+    run.stdout[from.min(run.stdout.len())..].to_vec()
 }
 
 struct Rehearsing<'a> {
@@ -159,22 +185,36 @@ impl Rehearsing<'_> {
         let (count, tail) = (self.plan.workload.count(), self.plan.workload.tail_count());
         let answers = Answers::of(&run, count + tail);
         self.went_well(&run, answers.count(), count + tail)?;
+        self.in_step(&run, &answers)?;
         if answers.bytes().is_empty() {
             return Err(RehearseError::NoAnswers(count + tail));
         }
-        self.show(0)?;
-        let idle = self.run(Vec::new())?;
-        let farewell = |run: &RunReport, operations: usize| {
-            let from = run.borders.get(operations).map_or(run.stdout.len(), |&at| at as usize);
-            run.stdout[from.min(run.stdout.len())..].to_vec()
-        };
-        // Something is said at the end that would not be said without operations, and the last one got no answer.
-        let silent = answers.get(count + tail - 1).is_none_or(<[u8]>::is_empty);
-        if silent && farewell(&run, count + tail) != farewell(&idle, 0) {
-            let number = (0..count + tail).find(|&at| answers.get(at).is_none_or(<[u8]>::is_empty)).unwrap_or(0);
-            return Err(RehearseError::OutOfStep { number, operation: self.plan.workload.shown(number) });
-        }
         Ok(answers)
+    }
+
+    /// Is each answer there before the next operation is read?
+    fn in_step(&mut self, run: &RunReport, answers: &Answers) -> Result<(), RehearseError> {
+        let workload = &self.plan.workload;
+        let all = workload.count() + workload.tail_count();
+        let silent = |number: &usize| answers.get(*number).is_none_or(<[u8]>::is_empty);
+        let Some(number) = (0..all).find(silent) else { return Ok(()) };
+        let late = RehearseError::OutOfStep { number, operation: workload.shown(number) };
+        // The last one that seems to be answered, asked alone: if it is not, what it seemed to say was of one before it.
+        let alone = (0..all).rev().find(|number| !silent(number));
+        let stretch = alone.map(|number| match number.checked_sub(workload.count()) {
+            Some(query) => workload.query_stretch(query),
+            None => workload.stretch(number..number + 1),
+        });
+        self.show(0)?;
+        let idle = farewell(&self.run(Vec::new())?, 0);
+        // Something is said at the end that is not said without operations.
+        if let Some(stretch) = stretch {
+            self.show(0)?;
+            let single = self.run(vec![stretch])?;
+            let unanswered = Answers::of(&single, 1).bytes().is_empty();
+            return if unanswered && farewell(&single, 1) != idle { Err(late) } else { Ok(()) };
+        }
+        if farewell(run, all) != idle { Err(late) } else { Ok(()) }
     }
 
     fn went_well(&self, run: &RunReport, answered: usize, given: usize) -> Result<(), RehearseError> {

@@ -108,6 +108,8 @@ enum Command {
     Demo(commands::demo::Demo),
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
+    #[command(subcommand, hide = true)]
+    Drive(commands::drive::Drive),
 }
 
 impl Cli {
@@ -133,6 +135,7 @@ impl Cli {
             Command::Demo(demo) => demo.run(),
             Command::Completions(completions) => completions.run(),
             Command::Man(man) => man.run(),
+            Command::Drive(drive) => drive.run(),
         }
     }
 }

@@ -95,6 +95,11 @@ impl Workload {
     pub fn tail_stretch(&self) -> Range<u64> {
         merged(&self.tail)
     }
+
+    /// One query of the tail.
+    pub fn query_stretch(&self, number: usize) -> Range<u64> {
+        self.tail.get(number).cloned().unwrap_or_default()
+    }
 }
 
 /// Adjacent lines are one stretch.

@@ -134,7 +134,10 @@ pub struct Control {
     pub live_processes: AtomicU32,
     /// Set by the host when it cannot go on (for example: disk full). Probes then end their process.
     pub stop: AtomicU32,
-    _pad3: [u32; 10],
+    /// The file behind standard input from which operations are read; 0: not read yet. A process whose standard input is another
+    /// file is given no operations.
+    pub operations_input: AtomicU64,
+    _pad3: [u32; 8],
     /// Virtual nanoseconds since the virtual epoch.
     pub virtual_ns: AtomicU64,
     pub virtual_tsc: AtomicU64,

@@ -13,6 +13,7 @@ use trace::TraceReader;
 use super::aside::Aside;
 use super::crash::{Job, printed};
 use super::crash_options::CrashOptions;
+use super::driver_options::DriverOptions;
 use super::crash_report::print;
 use super::gate::{Gate, GateOptions};
 use super::html_report::{Outcome, can_be_written};
@@ -40,6 +41,8 @@ stores to blame. Findings are confirmed on the uninstrumented program and can be
 #[command(after_help = EXAMPLES)]
 pub struct Check {
     #[command(flatten)]
+    driver: DriverOptions,
+    #[command(flatten)]
     options: CrashOptions,
     /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
     /// [default: every file that is mapped shared and writable]
@@ -55,7 +58,7 @@ pub struct Check {
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     /// The program to check, and its arguments.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "op_command", value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
     rules: RuleOptions,
@@ -109,6 +112,7 @@ impl Check {
 
     fn ready(&self) -> Result<(Vec<Active>, Gate), String> {
         can_be_written(self.options.html.as_deref())?;
+        self.driver.fits(&self.options.operations, &self.command)?;
         Ok((self.rules()?, self.gate.open()?))
     }
 
@@ -133,7 +137,7 @@ impl Check {
             arguments.extend(["--operations".into(), "stdin".into()]);
         }
         arguments.push("--".into());
-        arguments.extend(self.command.iter().cloned());
+        arguments.extend(self.driver.driven(&self.command)?);
         let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
         let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
         if let Some(workload) = operations {

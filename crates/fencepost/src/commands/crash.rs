@@ -167,7 +167,7 @@ impl Job<'_> {
             options: &search,
             shard: CrashOptions::shard_or_whole(self.shard),
             equivalence: !self.options.no_equivalence,
-            workers: self.options.workers(),
+            workers: self.options.workers(reader),
             budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
             analysis_deadline: budget.map(|budget| now + budget + (budget / 2).max(Duration::from_secs(30))),
             journal: self.journal.as_deref(),

@@ -14,12 +14,14 @@ use crash::rounds::{Selection, Shard};
 use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
 use crash::walk::Rules;
+use super::driver_options::Driver;
 use super::operation_options::OperationOptions;
 use oracle::command_line::command_line;
 use oracle::default_recovery::{default_recovery, directory};
 use oracle::oracle::Oracle;
 use oracle::pattern::Pattern;
 use persistency::model::{Fences, ModelKind};
+use recover::command::Command;
 use recover::limits::Limits;
 use trace::TraceReader;
 
@@ -154,13 +156,17 @@ impl CrashOptions {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let environment: Vec<_> = env::vars_os().collect();
         let line = |command: &str| command_line(command, directory(meta), environment.clone()).map_err(|e| text(&e));
-        let recovery = match &self.recover {
-            Some(command) => line(command)?,
-            None => default_recovery(meta, environment.clone()).map_err(|e| text(&e))?,
+        let recovery = match (&self.recover, Driver::of(meta)) {
+            (Some(command), Some(driver)) => Command {
+                args: driver.after(command).split_off(1),
+                ..default_recovery(meta, environment.clone()).map_err(|e| text(&e))?
+            },
+            (Some(command), None) => line(command)?,
+            (None, _) => default_recovery(meta, environment.clone()).map_err(|e| text(&e))?,
         };
         let checker = self.checker.as_deref().map(line).transpose()?;
         for (name, command) in [("recovery", Some(&recovery)), ("checker", checker.as_ref())] {
-            let found = |command: &&recover::command::Command| command.executable().is_some_and(|file| file.exists());
+            let found = |command: &&Command| command.executable().is_some_and(|file| file.exists());
             if let Some(command) = command.filter(|command| !found(command)) {
                 return Err(format!("the {name} command `{}` is not found", command.program.display()));
             }
@@ -229,7 +235,11 @@ impl CrashOptions {
         }
     }
 
-    pub fn workers(&self) -> usize {
+    /// Recoveries at a time.
+    pub fn workers(&self, reader: &TraceReader) -> usize {
+        if Driver::of(&reader.tables().meta).is_some_and(Driver::one_at_a_time) {
+            return 1;
+        }
         self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
 
@@ -243,7 +253,7 @@ impl CrashOptions {
     }
 }
 
-fn words(command: &recover::command::Command) -> Vec<String> {
+fn words(command: &Command) -> Vec<String> {
     let args = command.args.iter().map(|arg| arg.to_string_lossy().into_owned());
     std::iter::once(command.program.display().to_string()).chain(args).collect()
 }

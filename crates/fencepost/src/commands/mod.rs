@@ -14,6 +14,8 @@ pub mod doctor;
 mod doctor_machine;
 mod doctor_trials;
 mod document;
+pub mod drive;
+mod driver_options;
 pub mod explain;
 mod gate;
 mod html_report;

@@ -30,6 +30,13 @@ pub fn must_not_touch(thread: &mut Thread) {
     }
 }
 
+/// A new program would know nothing of private pools.
+pub fn must_not_start(thread: &mut Thread) {
+    if on() {
+        crate::refuse!(thread, "the program starts other programs, which a rehearsal cannot keep apart");
+    }
+}
+
 /// Between two operations. Returns in the process that shall read the next one.
 pub fn border(thread: &mut Thread) {
     if !PRIVATE.load(Ordering::Relaxed) {

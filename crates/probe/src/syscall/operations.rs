@@ -10,6 +10,7 @@ use wire::record::{Header, kind};
 use super::dispatch::Call;
 use super::{buffers, event};
 use crate::load::user;
+use crate::pm::pools::Stat;
 use crate::recover::{self, rehearse, script, serve};
 use crate::ring;
 use crate::signal;
@@ -32,6 +33,16 @@ pub fn wanted() -> bool {
     ring::control().options & option::OPERATIONS_STDIN != 0
 }
 
+/// Is it the file with the operations that is behind standard input? The first one that is read from is; a program that starts
+/// others may give them another.
+pub fn on_input() -> bool {
+    let input = &ring::control().operations_input;
+    let Some(stat) = wanted().then(|| Stat::of(0)).flatten() else { return false };
+    let file = (stat.inode ^ stat.device.rotate_left(40)).max(1);
+    let known = input.compare_exchange(0, file, Ordering::Relaxed, Ordering::Relaxed).unwrap_or_else(|known| known);
+    known == 0 || known == file
+}
+
 /// `readv`: into the first buffer that has room. Reading less than asked for is every kernel's right.
 pub fn read_vector(thread: &mut Thread, call: Call) -> i64 {
     let vectors = (0..call.args[2].min(1024)).map(|at| user::read::<[u64; 2]>(call.args[1] + at * 16));
@@ -46,6 +57,9 @@ pub fn read_vector(thread: &mut Thread, call: Call) -> i64 {
 
 /// A read of standard input: the operation before is over; the next line, if there is one, begins another.
 pub fn read(thread: &mut Thread, call: Call) -> i64 {
+    if call.args[2] == 0 {
+        return nothing(thread);
+    }
     let begins = !INSIDE.load(Ordering::Relaxed);
     if begins {
         finish(thread);
@@ -65,6 +79,14 @@ pub fn read(thread: &mut Thread, call: Call) -> i64 {
     }
     event::kernel_write(thread, call.args[1], line.len() as u64);
     line.len() as i64
+}
+
+/// A read of nothing begins no operation. A driver says by it that all it did so far is the same for every run.
+fn nothing(thread: &mut Thread) -> i64 {
+    if recover::on() && !rehearse::on() {
+        serve::first_use(thread);
+    }
+    0
 }
 
 /// From the operations of a recovery run.

@@ -1,0 +1,116 @@
+//! A server: operations are sent to its socket, one after the other, and each answer is waited for.
+
+use std::ffi::OsString;
+use std::io::{self, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use crate::address::{Address, Connection, choose};
+use crate::command::{answer, code, how, prepare};
+use crate::error::{DriveError, system};
+use crate::input::Input;
+use crate::protocol::Protocol;
+
+/// Between two looks at a server that starts or ends. Time is virtual in a recording, so looks are counted.
+const PAUSE: Duration = Duration::from_millis(1);
+const LOOKS: u32 = 20_000;
+
+/// Takes operations until there are no more, then ends the server. `first` is run before the server starts.
+pub fn run(place: &str, protocol: Protocol, server: &[OsString], first: &[OsString]) -> Result<(), DriveError> {
+    let mut input = Input::begin()?;
+    prepare(first)?;
+    let (address, words) = choose(place, server).map_err(system("choose a place for the socket"))?;
+    let mut running = Running::start(address, &words)?;
+    let connection = running.connect()?;
+    let mut connection = BufReader::new(connection);
+    while let Some(operation) = input.next_line()? {
+        if let Err(error) = exchange(protocol, &mut connection, &operation) {
+            return Err(running.explained(error));
+        }
+    }
+    drop(connection);
+    running.end()
+}
+
+fn exchange(
+    protocol: Protocol,
+    connection: &mut BufReader<Box<dyn Connection>>,
+    operation: &[u8],
+) -> Result<(), DriveError> {
+    let named = || String::from_utf8_lossy(operation).into_owned();
+    let request =
+        protocol.request(operation).map_err(|what| DriveError::Unsendable { operation: named(), what })?;
+    let sent = connection.get_mut().write_all(&request);
+    let text = sent.and_then(|()| protocol.answer(connection)).map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => DriveError::Garbled { operation: named(), what: error.to_string() },
+        _ => DriveError::Closed { operation: named() },
+    })?;
+    answer(format_args!("{}", String::from_utf8_lossy(&text)))
+}
+
+struct Running {
+    child: Child,
+    address: Address,
+}
+
+impl Running {
+    fn start(address: Address, words: &[OsString]) -> Result<Running, DriveError> {
+        // One that a crash has left would be in the way.
+        address.forget();
+        let (program, args) = words.split_first().ok_or_else(|| DriveError::Deaf { address: address.to_string() })?;
+        let started = Command::new(program).args(args).stdin(Stdio::null()).stdout(io::stderr()).spawn();
+        let failed = |source| DriveError::Start { program: program.to_string_lossy().into_owned(), source };
+        Ok(Running { child: started.map_err(failed)?, address })
+    }
+
+    fn connect(&mut self) -> Result<Box<dyn Connection>, DriveError> {
+        for _ in 0..LOOKS {
+            if let Ok(connection) = self.address.connect() {
+                return Ok(connection);
+            }
+            if let Some(status) = self.child.try_wait().map_err(system("wait for the server"))? {
+                let address = self.address.to_string();
+                return Err(DriveError::NeverAccepted { address, how: how(status), code: code(status).max(1) });
+            }
+            sleep(PAUSE);
+        }
+        Err(DriveError::Deaf { address: self.address.to_string() })
+    }
+
+    /// A server that does not answer may have died of it.
+    fn explained(mut self, error: DriveError) -> DriveError {
+        let DriveError::Closed { operation } = error else { return error };
+        for _ in 0..LOOKS / 100 {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return DriveError::Died { operation, how: how(status), code: code(status).max(1) };
+            }
+            sleep(PAUSE);
+        }
+        DriveError::Closed { operation }
+    }
+
+    fn end(mut self) -> Result<(), DriveError> {
+        const ASKED: i32 = 128 + libc::SIGTERM;
+        // SAFETY: plain system call; the child has not been waited for.
+        unsafe { libc::kill(self.child.id() as i32, libc::SIGTERM) };
+        for _ in 0..LOOKS {
+            let Some(status) = self.child.try_wait().map_err(system("wait for the server"))? else {
+                sleep(PAUSE);
+                continue;
+            };
+            let asked_for = status.success() || i32::from(code(status)) == ASKED;
+            return if asked_for { Ok(()) } else { Err(DriveError::BadEnd { how: how(status), code: code(status) }) };
+        }
+        Err(DriveError::Stubborn)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Nothing can be done about a server that cannot be killed; one that has ended is none.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        self.address.forget();
+    }
+}

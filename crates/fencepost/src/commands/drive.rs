@@ -1,0 +1,79 @@
+//! `fencepost drive`: what `check` records for programs that do not read operations from standard input. Not for users.
+
+use std::ffi::OsString;
+
+use clap::{Args, Subcommand};
+use drive::error::DriveError;
+use drive::protocol::Protocol;
+use drive::template::words;
+
+use super::driver_options::OpProtocol;
+use crate::exit::Exit;
+use crate::render;
+
+/// Give operations from standard input to a program.
+#[derive(Debug, Subcommand)]
+pub enum Drive {
+    Command(OneEach),
+    Socket(Server),
+}
+
+/// Start a process for every operation.
+#[derive(Args, Debug)]
+pub struct OneEach {
+    /// A command to run before the first.
+    #[arg(long)]
+    first: Option<String>,
+    /// The words of the command, with {op}.
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Start a server and send it every operation.
+#[derive(Args, Debug)]
+pub struct Server {
+    /// A command to run before the server.
+    #[arg(long)]
+    first: Option<String>,
+    #[arg(long)]
+    at: String,
+    #[arg(long, value_enum)]
+    protocol: OpProtocol,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+impl Drive {
+    pub fn run(&self) -> Exit {
+        let ended = match self {
+            Drive::Command(OneEach { first, command }) => {
+                before(first.as_deref()).and_then(|first| Ok(drive::command::run(command, &first)?))
+            }
+            Drive::Socket(Server { first, at, protocol, command }) => before(first.as_deref())
+                .and_then(|first| Ok(drive::socket::run(at, Protocol::from(*protocol), command, &first)?)),
+        };
+        match ended {
+            Ok(()) => Exit::Clean,
+            Err(Failed { text, code }) => {
+                render::error(text);
+                Exit::Target(code)
+            }
+        }
+    }
+}
+
+struct Failed {
+    text: String,
+    code: u8,
+}
+
+impl From<DriveError> for Failed {
+    fn from(error: DriveError) -> Failed {
+        Failed { text: error.to_string(), code: error.code() }
+    }
+}
+
+fn before(first: Option<&str>) -> Result<Vec<OsString>, Failed> {
+    let words = first.map(words).transpose();
+    Ok(words.map_err(|error| Failed { text: error.to_string(), code: 2 })?.unwrap_or_default())
+}
