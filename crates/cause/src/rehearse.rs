@@ -60,7 +60,7 @@ impl RehearseError {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            RehearseError::NotRead => "a program that takes its operations otherwise needs --op-command or --op-socket",
+            RehearseError::NotRead => "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin",
             RehearseError::ReadLess { .. } => {
                 "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
             },

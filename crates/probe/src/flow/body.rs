@@ -17,7 +17,7 @@ use crate::translate::branch::{self, After};
 use crate::translate::build::{Builder, Instruction, MAX_INSTRUCTIONS};
 use crate::translate::emit::Reg;
 use crate::translate::learned::{self, NO_REG};
-use crate::translate::{code, emulate, watch};
+use crate::translate::{code, emulate, marked, watch};
 
 /// Registers that may be put away, in order of preference: those that code uses least come first. Never rsp and rbp: call
 /// paths are found with them.
@@ -170,6 +170,7 @@ fn find(b: &mut Builder<'_>, pc: u64) -> Found {
 fn is_special(i: Instruction<'_>, decoded: &Decoded) -> bool {
     !matches!(i.scan.class, Class::Plain | Class::Lfence | Class::Cpuid)
         || learned::is_learned(i.pc)
+        || marked::is_mark(i)
         // Another base for what was logged.
         || decoded.mnemonic() == Mnemonic::Wrfsbase
 }

@@ -120,6 +120,18 @@ fn typed(thread: &mut Thread, most: u64) -> (Vec<u8>, i64) {
     (line, result)
 }
 
+/// By a mark in the program's code. One that begins ends the one before, if it is open.
+pub fn marked(thread: &mut Thread, header: Header, ends: bool) {
+    if OPEN.swap(!ends, Ordering::Relaxed) {
+        let last = BEGUN.load(Ordering::Relaxed) - 1;
+        ring::order(thread).put(Header { aux: END, address: last, ..header }, &[]);
+    }
+    if !ends {
+        let next = BEGUN.fetch_add(1, Ordering::Relaxed);
+        ring::order(thread).put(Header { aux: BEGIN, address: next, ..header }, &[]);
+    }
+}
+
 /// The operation under way, if there is one, is over.
 pub fn finish(thread: &mut Thread) {
     if OPEN.swap(false, Ordering::Relaxed) {

@@ -10,7 +10,7 @@ use isa::scan::{Class, Scan, scan};
 use super::arena::{self, gate};
 use super::block::{self, Block, Flavour, Mark};
 use super::emit::{self, Emit, RCX, RDX, Reg};
-use super::{branch, code, emulate, learned, link, order, watch};
+use super::{branch, code, emulate, learned, link, marked, order, watch};
 use crate::thread::Thread;
 
 /// Blocks go on past conditional jumps and through direct jumps, up to this many instructions.
@@ -265,6 +265,7 @@ impl<'a> Builder<'a> {
             Class::Clflush | Class::Clflushopt | Class::Clwb | Class::Cldemote => order::emit_flush(self, i),
             Class::Sfence | Class::Mfence => order::emit_fence(self, i),
             _ if learned::is_learned(i.pc) => learned::emit(self, i),
+            Class::Plain if marked::is_mark(i) => marked::emit(self, i),
             Class::Locked => order::emit_locked(self, i),
             Class::Plain | Class::Lfence | Class::Cpuid | Class::Int3 | Class::Ud | Class::Hlt | Class::IntN => {
                 self.copy(i)

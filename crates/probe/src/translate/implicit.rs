@@ -15,7 +15,7 @@ use super::arena::gate;
 use super::block::Flavour;
 use super::build::{Builder, Instruction};
 use super::emit::RSP;
-use super::{learned, watch, written};
+use super::{learned, marked, watch, written};
 use crate::layout::alias;
 use crate::ring;
 use crate::thread::{Regs, Thread};
@@ -57,6 +57,7 @@ pub mod tag {
     pub const AFTER: u32 = 1;
     pub const WATCH_ENTRY: u32 = 2;
     pub const WATCH_RETURN: u32 = 3;
+    pub const OPERATION: u32 = 4;
 }
 
 /// Emits a call into Rust that may change the program's registers.
@@ -96,6 +97,7 @@ pub fn call(thread: &mut Thread) {
         tag::BEFORE => shift(thread, value),
         tag::AFTER => shift_back(thread, value),
         tag::WATCH_ENTRY => watch::entered(thread, value),
+        tag::OPERATION => marked::met(thread, value),
         _ => watch::returned(thread, value),
     }
 }

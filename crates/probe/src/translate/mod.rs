@@ -17,6 +17,7 @@ pub mod link;
 pub mod live;
 pub mod loads;
 pub mod locate;
+pub mod marked;
 pub mod order;
 pub mod vector;
 pub mod watch;
