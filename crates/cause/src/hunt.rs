@@ -17,6 +17,7 @@ use crash::survey::Survey;
 use crash::walk::{Walk, WalkError};
 use finding::blame::Libraries;
 use finding::finding::{Class, Finding};
+use operation::equivalence::Asking;
 use trace::event::{CodeAddr, ContextId, EventId};
 use trace::symbol::Symbolizer;
 use trace::{ReadError, TraceReader};
@@ -140,7 +141,9 @@ impl Hunt<'_> {
         let looks = self.recovers_at_the_end(&mut runners[0])?;
         let (points, coverage, mut notes) = self.search(&survey, &mut runners, scenes, on_phase)?;
         notes.extend(rehearsal_notes);
-        if !looks {
+        // A program that has no operations left need not look.
+        let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
+        if !looks && !resumed {
             let pools: Vec<String> = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
             notes.push(format!(
                 "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",

@@ -28,6 +28,7 @@ mod lvalue;
 pub mod minimise;
 mod program_order;
 pub mod rehearse;
+mod rehearse_resumed;
 pub mod repair;
 pub mod runner;
 pub mod story;

@@ -6,7 +6,7 @@
 
 use crash::walk::{Rules, Walk, WalkError};
 use operation::answers::{Answers, shown};
-use operation::equivalence::Equivalence;
+use operation::equivalence::{Asking, Equivalence};
 use operation::expected::Expected;
 use operation::scene::Borders;
 use recover::command::Operations;
@@ -44,6 +44,8 @@ pub enum RehearseError {
          and more is written after the last one); it must write and flush each answer before it reads the next operation"
     )]
     OutOfStep { number: usize, operation: String },
+    #[error("`{command}` ({how}) wrote {lines} lines where {wanted} operations are to be answered by one line each")]
+    Lines { command: String, how: String, lines: usize, wanted: usize },
     #[error(
         "the program is not deterministic: operation {number}, `{operation}`, is answered {one} in one run and {other} in \
          another, without any crash; answers that vary cannot be compared"
@@ -60,15 +62,20 @@ impl RehearseError {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            RehearseError::NotRead => "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin",
+            RehearseError::NotRead => {
+                "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin"
+            }
             RehearseError::ReadLess { .. } => {
                 "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
-            },
+            }
             RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
             RehearseError::NoAnswers(_) => {
                 "add queries to the operations, or as a tail (--tail): answers are what is compared"
             }
             RehearseError::OutOfStep { .. } => "let it flush its output after each answer, and read one line at a time",
+            RehearseError::Lines { .. } => {
+                "run it by hand: without a crash, it must write a line for each operation that it runs, and nothing else"
+            }
             RehearseError::Varies { .. } => "leave the operation out, or make its answer the same in every run",
             _ => "",
         }
@@ -90,7 +97,12 @@ pub fn rehearse(
     plan: &OperationPlan,
     runner: &mut Runner,
 ) -> Result<Rehearsed, RehearseError> {
-    let borders = Borders::of(reader)?;
+    let borders = Borders::of(reader, &plan.borders)?;
+    if let Asking::Resumed(templates) = &plan.asking {
+        let mut rehearsal = Rehearsing { reader, rules, plan, borders: &borders, runner };
+        let expected = rehearsal.resumed(templates)?;
+        return Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes: Vec::new() });
+    }
     let (read, given) = (borders.count(), plan.workload.count());
     if read == 0 {
         return Err(RehearseError::NotRead);
@@ -115,7 +127,13 @@ pub fn rehearse(
         whole.extend(tail);
     }
     rehearsal.same(&whole, &straight)?;
-    Ok(Rehearsed { equivalence: Equivalence { workload: plan.workload.clone(), borders, expected }, notes })
+    Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes })
+}
+
+impl OperationPlan {
+    fn equivalence(&self, borders: Borders, expected: Expected) -> Equivalence {
+        Equivalence { workload: self.workload.clone(), borders, expected, asking: self.asking.clone() }
+    }
 }
 
 /// How the recorded program ended: its first process is the last to end.
@@ -141,12 +159,12 @@ fn farewell(run: &RunReport, operations: usize) -> Vec<u8> {
     run.stdout[from.min(run.stdout.len())..].to_vec()
 }
 
-struct Rehearsing<'a> {
+pub(crate) struct Rehearsing<'a> {
     reader: &'a TraceReader,
     rules: Rules,
-    plan: &'a OperationPlan,
-    borders: &'a Borders,
-    runner: &'a mut Runner,
+    pub(crate) plan: &'a OperationPlan,
+    pub(crate) borders: &'a Borders,
+    pub(crate) runner: &'a mut Runner,
 }
 
 impl Rehearsing<'_> {
@@ -157,7 +175,7 @@ impl Rehearsing<'_> {
     }
 
     /// Puts the pools into the slot as they were when operation `number` began, or after the last one.
-    fn show(&mut self, number: usize) -> Result<(), RehearseError> {
+    pub(crate) fn show(&mut self, number: usize) -> Result<(), RehearseError> {
         let at = self.borders.begin(number).or_else(|| self.borders.end(number - 1));
         let mut walk = Walk::new(self.reader, self.rules)?;
         walk.advance_to(at.unwrap_or_default())?;
@@ -276,7 +294,7 @@ impl Rehearsing<'_> {
         })
     }
 
-    fn same(&self, one: &Answers, other: &Answers) -> Result<(), RehearseError> {
+    pub(crate) fn same(&self, one: &Answers, other: &Answers) -> Result<(), RehearseError> {
         let Some(number) = one.first_difference(other) else { return Ok(()) };
         Err(RehearseError::Varies {
             number,

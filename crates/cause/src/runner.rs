@@ -7,8 +7,8 @@ use std::time::Duration;
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
 use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
-use operation::equivalence::{Equivalence, judge_whole};
-use operation::scene::Scene;
+use operation::equivalence::{Asking, Equivalence};
+use operation::scene::{BorderSource, Scene};
 use operation::workload::Workload;
 use oracle::oracle::Oracle;
 use persistency::line::{LINE_BYTES, LineId};
@@ -43,6 +43,8 @@ pub struct OperationPlan {
     pub horizon: usize,
     /// What the recorded program wrote.
     pub recorded: Option<Vec<u8>>,
+    pub asking: Asking,
+    pub borders: BorderSource,
 }
 
 /// How recoveries run.
@@ -79,6 +81,8 @@ pub struct Runner {
     stale: bool,
     /// Judges by the answers to operations, once it is known which are right.
     pub equivalence: Option<Arc<Equivalence>>,
+    /// The scene whose command the server runs, where it depends on the scene.
+    served: Option<Scene>,
     last: Option<RunReport>,
     pace: Pace,
     /// Why the fork server is not used, if it should have been.
@@ -125,7 +129,11 @@ impl Runner {
         let slot = Slot::create(&plan.pools)?;
         let mut plan = plan;
         if let Some(operations) = &plan.operations {
-            let text = Arc::clone(operations.workload.text());
+            let text = match operations.asking {
+                Asking::Fed => Arc::clone(operations.workload.text()),
+                // Its standard input is empty.
+                Asking::Resumed(_) => Arc::default(),
+            };
             plan.recovery.stdin = Input::Operations(Operations { text, stretches: Vec::new() });
         }
         let servers = match plan.engine {
@@ -147,6 +155,7 @@ impl Runner {
             strange: Vec::new(),
             stale: true,
             equivalence: None,
+            served: None,
             last: None,
             pace: Pace::default(),
             refused: None,
@@ -218,8 +227,15 @@ impl Runner {
     }
 
     fn serve(&mut self, scene: Option<Scene>) -> Result<Observation, RunnerError> {
+        // Another scene has another command.
+        let other = self.is_resumed() && self.served != scene;
+        let resumed = other.then(|| self.command(scene));
         let Some(servers) = &mut self.servers else { return self.plainly(scene) };
         let limits = self.pace.limits(&self.plan.limits);
+        if let Some(command) = resumed {
+            servers.recovery = Server::new(&command, &self.slot)?;
+            self.served = scene;
+        }
         if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
             servers.recovery.give(equivalence.stretches(scene));
         }
@@ -264,7 +280,7 @@ impl Runner {
         let run = session.run(&recovery, &self.plan.limits)?;
         let mut verdict = self.plan.oracle.judge(&run);
         if let (Some(equivalence), Some(scene), true) = (&self.equivalence, scene, verdict.pass) {
-            verdict = judge_whole(&equivalence.allowed(scene), &run.stdout);
+            verdict = equivalence.judge_plain(scene, &run);
         }
         let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
             Some(command) => Some(session.run(command, &self.plan.limits)?),
@@ -289,10 +305,31 @@ impl Runner {
     pub fn command(&self, scene: Option<Scene>) -> Command {
         let mut command = self.plan.recovery.clone();
         if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
-            let text = Arc::clone(equivalence.workload.text());
-            command.stdin = Input::Operations(Operations { text, stretches: equivalence.stretches(scene) });
+            match &equivalence.asking {
+                Asking::Fed => {
+                    let text = Arc::clone(equivalence.workload.text());
+                    command.stdin = Input::Operations(Operations { text, stretches: equivalence.stretches(scene) });
+                }
+                Asking::Resumed(templates) => command = self.of_words(&templates.resume(scene, self.pool())),
+            }
         }
         command
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.equivalence.as_ref().is_some_and(|equivalence| equivalence.asking != Asking::Fed)
+    }
+
+    /// The first pool, for commands.
+    pub(crate) fn pool(&self) -> &std::path::Path {
+        self.plan.pools.first().map_or(std::path::Path::new(""), |(path, _)| path)
+    }
+
+    /// A command in the surroundings of the recovery.
+    pub(crate) fn of_words(&self, words: &[String]) -> Command {
+        let (program, args) = words.split_first().map_or(("", &[][..]), |(program, args)| (program.as_str(), args));
+        let args = args.iter().map(std::ffi::OsString::from).collect();
+        Command { program: program.into(), args, ..self.plan.recovery.clone() }
     }
 
     /// The fork server's commands, and the slot that they work on. It must be shown something before it is used again.
@@ -303,12 +340,17 @@ impl Runner {
 
     /// One run of the uninstrumented program with these operations on what the slot holds.
     pub(crate) fn plain_run(&mut self, operations: Operations) -> Result<RunReport, RunnerError> {
-        self.stale = true;
         let command = Command { stdin: Input::Operations(operations), ..self.plan.recovery.clone() };
+        self.plain_command(&command)
+    }
+
+    /// One run of the uninstrumented command on what the slot holds.
+    pub(crate) fn plain_command(&mut self, command: &Command) -> Result<RunReport, RunnerError> {
+        self.stale = true;
         let plain = self.plain.get_or_insert_with(Plain::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
-        Ok(plain.session(&pools)?.run(&command, &self.plan.limits)?)
+        Ok(plain.session(&pools)?.run(command, &self.plan.limits)?)
     }
 }
 

@@ -27,7 +27,9 @@ impl Connection for TcpStream {}
 impl Connection for UnixStream {}
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no place for a socket; write 127.0.0.1:{{port}}, 127.0.0.1:PORT, {{socket}} or a path with a slash in it")]
+#[error(
+    "`{0}` is no place for a socket; write 127.0.0.1:{{port}}, 127.0.0.1:PORT, {{socket}} or a path with a slash in it"
+)]
 pub struct AddressError(String);
 
 /// Is it a place at all?
@@ -64,7 +66,7 @@ pub fn choose(text: &str, server: &[OsString]) -> io::Result<(Address, Vec<OsStr
 }
 
 /// Numbers of processes are the same in every run, and so are random ones: the number of a file is not.
-fn unique() -> io::Result<String> {
+pub(crate) fn unique() -> io::Result<String> {
     use std::os::fd::AsRawFd;
     let (one, _other) = UnixStream::pair()?;
     let name = std::fs::read_link(format!("/proc/self/fd/{}", one.as_raw_fd()))?;

@@ -33,7 +33,7 @@ pub(crate) fn prepare(words: &[OsString]) -> Result<(), DriveError> {
     Err(DriveError::FirstFailed { program, how: how(status), code: code(status) })
 }
 
-fn start(words: &[OsString], output: Stdio) -> Result<ExitStatus, DriveError> {
+pub(crate) fn start(words: &[OsString], output: Stdio) -> Result<ExitStatus, DriveError> {
     // An empty operation in a template of nothing else leaves no word.
     let Some((program, args)) = words.split_first() else { return Ok(ExitStatus::from_raw(0)) };
     Command::new(program)

@@ -10,6 +10,8 @@ pub enum DriveError {
     Start { program: String, source: io::Error },
     #[error("`{program}` ended ({how}) before the first operation")]
     FirstFailed { program: String, how: String, code: u8 },
+    #[error("`{program}` ended with {how}")]
+    Failed { program: String, how: String, code: u8 },
     #[error("the server ended ({how}) before it accepted a connection at {address}")]
     NeverAccepted { address: String, how: String, code: u8 },
     #[error("the server accepts no connection at {address}; check that its command line names the same place")]
@@ -34,6 +36,7 @@ impl DriveError {
         match self {
             DriveError::FirstFailed { code, .. }
             | DriveError::NeverAccepted { code, .. }
+            | DriveError::Failed { code, .. }
             | DriveError::Died { code, .. }
             | DriveError::BadEnd { code, .. } => *code,
             DriveError::Start { .. } => 127,

@@ -4,11 +4,13 @@
 //! ```text
 //!   operations ──► input ──► command   one process per operation          ──► standard output
 //!                      └───► socket    a server; protocol: where an answer ends
+//!                      └───► answers   a program that reads operations itself and answers in a file
 //! ```
 //! A driver runs inside the recording, and again after every crash, so it keeps nothing of its own and starts nothing
 //! before the first [`input`] of a run: up to there, one process can be forked for all runs.
 
 pub mod address;
+pub mod answers;
 pub mod command;
 pub mod error;
 pub mod input;

@@ -54,7 +54,10 @@ fn with_data(operation: &[u8]) -> Result<Vec<u8>, String> {
     let unique = if verb == "cas" { format!(" {}", word()) } else { String::new() };
     let len = if len == "*" { rest.len().to_string() } else { len };
     if len.parse() != Ok(rest.len()) {
-        return Err(format!("it names {len:?} bytes of data, and {} follow; write the data behind the command, and * for its length", rest.len()));
+        return Err(format!(
+            "it names {len:?} bytes of data, and {} follow; write the data behind the command, and * for its length",
+            rest.len()
+        ));
     }
     Ok(format!("{verb} {key} {flags} {time} {len}{unique}\r\n{rest}").into_bytes())
 }
@@ -146,7 +149,8 @@ mod tests {
     #[test]
     fn memcached_answers() {
         let sent = b"STORED\r\nVALUE k 0 5\r\nEND\r\n\r\nEND\r\n12\r\nNOT_FOUND\r\nVA 2\r\nhi\r\nSTAT a 1\r\nEND\r\n";
-        let expected = ["STORED\n", "VALUE k 0 5\nEND\n\nEND\n", "12\n", "NOT_FOUND\n", "VA 2\nhi\n", "STAT a 1\nEND\n"];
+        let expected =
+            ["STORED\n", "VALUE k 0 5\nEND\n\nEND\n", "12\n", "NOT_FOUND\n", "VA 2\nhi\n", "STAT a 1\nEND\n"];
         assert_eq!(answers(Protocol::Memcached, sent), expected);
     }
 
@@ -161,7 +165,9 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_cut_off() {
-        for (protocol, sent) in [(Protocol::Line, "o"), (Protocol::Redis, "$5\r\nab"), (Protocol::Memcached, "VALUE k 0 9\r\n")] {
+        for (protocol, sent) in
+            [(Protocol::Line, "o"), (Protocol::Redis, "$5\r\nab"), (Protocol::Memcached, "VALUE k 0 9\r\n")]
+        {
             let error = protocol.answer(&mut sent.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{protocol:?}");
         }

@@ -39,8 +39,7 @@ fn exchange(
     operation: &[u8],
 ) -> Result<(), DriveError> {
     let named = || String::from_utf8_lossy(operation).into_owned();
-    let request =
-        protocol.request(operation).map_err(|what| DriveError::Unsendable { operation: named(), what })?;
+    let request = protocol.request(operation).map_err(|what| DriveError::Unsendable { operation: named(), what })?;
     let sent = connection.get_mut().write_all(&request);
     let text = sent.and_then(|()| protocol.answer(connection)).map_err(|error| match error.kind() {
         io::ErrorKind::InvalidData => DriveError::Garbled { operation: named(), what: error.to_string() },

@@ -45,7 +45,11 @@ pub fn words(text: &str) -> Result<Vec<OsString>, TemplateError> {
         }
     }
     words.extend(word);
-    if words.is_empty() { Err(TemplateError::Empty(text.into())) } else { Ok(words.into_iter().map(OsString::from).collect()) }
+    if words.is_empty() {
+        Err(TemplateError::Empty(text.into()))
+    } else {
+        Ok(words.into_iter().map(OsString::from).collect())
+    }
 }
 
 /// The words of a command line that has a place for the operation.

@@ -24,7 +24,12 @@ fn cells(name: &str) -> PathBuf {
         let marks = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../marks");
         for (name, flags) in [("right", &[][..]), ("bug", &["-DBUG"])] {
             let mut cc = Command::new("cc");
-            cc.args(["-O1", "-g", "-DMARKS", "-I"]).arg(&marks).args(flags).arg("-o").arg(folder.join(name)).arg(&source);
+            cc.args(["-O1", "-g", "-DMARKS", "-I"])
+                .arg(&marks)
+                .args(flags)
+                .arg("-o")
+                .arg(folder.join(name))
+                .arg(&source);
             assert!(cc.status().expect("cc is installed").success());
         }
         folder
@@ -65,7 +70,8 @@ fn assert_the_bug(ran: &Ran) {
 /// What was said, with its advice.
 #[track_caller]
 fn assert_said(ran: &Ran, code: i32, text: &str) {
-    let said: Vec<&str> = ran.err.lines().filter(|line| line.starts_with("error") || line.starts_with("help")).collect();
+    let said: Vec<&str> =
+        ran.err.lines().filter(|line| line.starts_with("error") || line.starts_with("help")).collect();
     assert_eq!((ran.code, said.join("\n").as_str()), (Some(code), text), "{}", ran.out);
 }
 
@@ -105,6 +111,95 @@ fn a_server_at_a_path() {
     assert_the_bug(&fed(&sandbox, &["--op-socket", "{socket}", "--", "./bug", "p", "serve", "{socket}"]));
 }
 
+/// The commands of a program that reads the file itself, with these words at their ends.
+fn own(program: &str, more: &str) -> [String; 4] {
+    let command = |rest: &str| format!("./{program} {{pool}} file ops {rest}{more}");
+    ["--resume".into(), command("start {next}"), "--without".into(), command("skip {k}")]
+}
+
+fn reads_itself(sandbox: &Sandbox, program: &str, options: &[&str], more: &str) -> Ran {
+    let own = own(program, more);
+    let target = format!("./{program}");
+    let mut arguments: Vec<&str> = options.to_vec();
+    arguments.extend(own.iter().map(String::as_str));
+    arguments.extend(["--", &target, "p", "file", "ops"]);
+    arguments.extend(more.split_whitespace());
+    let _ = fs::remove_file(sandbox.path("p"));
+    check(sandbox, &arguments)
+}
+
+#[test]
+fn a_driver_that_reads_a_file_itself() {
+    let sandbox = sandbox();
+    let right = reads_itself(&sandbox, "right", &["--op-begin", "operate"], "");
+    assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
+    assert_eq!(right.err, "", "{}", right.out);
+    assert_the_bug(&reads_itself(&sandbox, "bug", &["--op-begin", "operate"], ""));
+}
+
+#[test]
+fn operations_that_are_marked() {
+    let sandbox = sandbox();
+    let found = reads_itself(&sandbox, "bug", &["--op-marks", "--ops", "ops"], "");
+    assert_the_bug(&found);
+    assert!(found.out.contains("during operation 0 (`put 1 11`)"), "{}", found.out);
+}
+
+#[test]
+fn answers_in_a_file() {
+    let sandbox = sandbox();
+    let borders = ["--op-begin", "begin_operation", "--op-end", "end_operation", "--answers"];
+    let right = reads_itself(&sandbox, "right", &[&borders[..], &["{answers}"]].concat(), " answers {answers}");
+    assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
+    let found = reads_itself(&sandbox, "bug", &[&borders[..], &["told"]].concat(), " answers told");
+    assert_the_bug(&found);
+    let id = found.out.split("fencepost replay ").nth(1).and_then(|rest| rest.split('`').next()).expect("a command");
+    sandbox.run(&["replay", id]).expect(1, &["reproduced"]);
+}
+
+#[test]
+fn drivers_that_cannot_resume() {
+    let sandbox = sandbox();
+    let said = |arguments: &[&str], code: i32, text: &str| {
+        assert_said(&check(&sandbox, &[arguments, &["--", "./right", "p", "file", "ops"]].concat()), code, text);
+    };
+    let [resume, resumes, without, skips] = own("right", "");
+    said(&["--op-begin", "operate"], 2, "error: --op-begin needs --resume CMD: the program is run after a crash by it");
+    said(
+        &["--op-marks", &resume, &resumes],
+        2,
+        "error: --op-marks needs --without CMD: the program is run without an operation by it",
+    );
+    for alone in ["--resume", "--without", "--answers", "--op-end"] {
+        said(
+            &[alone, "x"],
+            2,
+            &format!("error: {alone} needs --op-begin SYMBOL or --op-marks: they say where operations begin"),
+        );
+    }
+    said(
+        &["--op-begin", "no_such", &resume, &resumes, &without, &skips],
+        2,
+        "error: no operation was seen: the program did not call `no_such`; is it the name of a function in it, and was that not \
+         inlined?",
+    );
+    said(
+        &["--op-begin", "operate", &resume, &resumes, &without, "./right {pool} file ops"],
+        3,
+        &format!(
+            "error: `./right {} file ops` (exit code 0) wrote 5 lines where 4 operations are to be answered by one line each\n\
+             help: run it by hand: without a crash, it must write a line for each operation that it runs, and nothing else",
+            fs::canonicalize(sandbox.path("p")).expect("made").display()
+        ),
+    );
+    fs::write(sandbox.path("two"), "put\nget\n").expect("writable");
+    said(
+        &["--op-begin", "operate", "--ops", "two", &resume, &resumes, &without, &skips],
+        2,
+        "error: the program began 5 operations, but --ops has 2 lines; operations and lines must be the same",
+    );
+}
+
 #[test]
 fn programs_that_cannot_be_judged() {
     let sandbox = sandbox();
@@ -128,7 +223,9 @@ fn programs_that_cannot_be_judged() {
     }
     let advice =
         "help: run it by hand on these operations: without a crash it must read all of them and end with exit code 0";
-    for (how, ended) in [("dies", "was killed by signal 6"), ("fails", "ended with exit code 7"), ("stops", "stopped reading")] {
+    for (how, ended) in
+        [("dies", "was killed by signal 6"), ("fails", "ended with exit code 7"), ("stops", "stopped reading")]
+    {
         said(
             how,
             &format!("error: the program read 3 of 5 operations and then {ended}; the last one was `get 1`\n{advice}"),

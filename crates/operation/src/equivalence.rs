@@ -6,8 +6,18 @@ use trace::event::EventId;
 
 use crate::answers::{Answers, shown};
 use crate::expected::Expected;
+use crate::resumed::{self, Templates};
 use crate::scene::{Borders, Scene};
 use crate::workload::Workload;
+
+/// How a recovered process is asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Asking {
+    /// On its standard input.
+    Fed,
+    /// By a command of its own.
+    Resumed(Templates),
+}
 
 /// All that is needed to judge a recovered process by its answers.
 #[derive(Clone, Debug)]
@@ -15,6 +25,7 @@ pub struct Equivalence {
     pub workload: Workload,
     pub borders: Borders,
     pub expected: Expected,
+    pub asking: Asking,
 }
 
 impl Equivalence {
@@ -24,6 +35,9 @@ impl Equivalence {
 
     /// What a process that recovered in this scene is asked: stretches of the workload's text.
     pub fn stretches(&self, scene: Scene) -> Vec<std::ops::Range<u64>> {
+        if self.asking != Asking::Fed {
+            return Vec::new();
+        }
         let asked = self.workload.stretch(self.expected.asked(scene));
         [asked, self.workload.tail_stretch()].into_iter().filter(|stretch| !stretch.is_empty()).collect()
     }
@@ -32,7 +46,21 @@ impl Equivalence {
     pub fn allowed(&self, scene: Scene) -> Vec<Vec<u8>> {
         let committed = self.expected.committed(scene);
         let both = committed.iter().chain(self.expected.rolled_back(scene));
-        both.map(|answers| answers.bytes().to_vec()).collect()
+        both.map(|answers| self.written(answers)).collect()
+    }
+
+    /// These answers as text. The end of a run is none.
+    fn written(&self, answers: &Answers) -> Vec<u8> {
+        let end = if self.asking == Asking::Fed { None } else { answers.iter().last() };
+        answers.bytes()[..answers.bytes().len() - end.map_or(0, <[u8]>::len)].to_vec()
+    }
+
+    /// A run of the uninstrumented program, of which the borders are not known.
+    pub fn judge_plain(&self, scene: Scene, run: &RunReport) -> Verdict {
+        match self.asking {
+            Asking::Fed => judge_whole(&self.allowed(scene), &run.stdout),
+            Asking::Resumed(_) => self.judge(scene, run, Verdict::pass()),
+        }
     }
 
     /// A run of which the borders are known; `end` is the verdict on how it ended.
@@ -41,7 +69,10 @@ impl Equivalence {
         if !end.pass {
             return self.ended(scene, run, end, &asked);
         }
-        let answers = Answers::of(run, asked.len());
+        let answers = match self.asking {
+            Asking::Fed => Answers::of(run, asked.len()),
+            Asking::Resumed(_) => resumed::answers(run),
+        };
         let Some(committed) = self.expected.committed(scene) else { return Verdict::pass() };
         let Some(differs) = answers.first_difference(&committed) else { return Verdict::pass() };
         let rolled_back = self.expected.rolled_back(scene);

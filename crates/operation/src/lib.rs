@@ -16,5 +16,6 @@ pub mod equivalence;
 pub mod expected;
 pub mod generate;
 pub mod grammar;
+pub mod resumed;
 pub mod scene;
 pub mod workload;

@@ -34,6 +34,16 @@ impl Scene {
     }
 }
 
+/// What says where operations begin and end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum BorderSource {
+    /// Reads of standard input, or marks in the program's code: events of their own.
+    #[default]
+    Events,
+    /// Calls of watched functions. Without the name of an end, the return is the end.
+    Calls { begin: String, end: Option<String> },
+}
+
 /// The borders of all operations of a trace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Borders {
@@ -42,8 +52,56 @@ pub struct Borders {
 }
 
 impl Borders {
+    pub fn of(reader: &TraceReader, source: &BorderSource) -> Result<Borders, ReadError> {
+        match source {
+            BorderSource::Events => Borders::of_events(reader),
+            BorderSource::Calls { begin, end } => Borders::of_calls(reader, begin, end.as_deref()),
+        }
+    }
+
+    /// A call of `begin` inside an operation belongs to it: functions that call themselves do not begin another.
+    fn of_calls(reader: &TraceReader, begin: &str, end: Option<&str>) -> Result<Borders, ReadError> {
+        let last = EventId(reader.event_count());
+        let mut operations: Vec<(EventId, EventId)> = Vec::new();
+        // How deep in calls of `begin`; 0: outside.
+        let mut depth = 0;
+        let mut events = reader.events();
+        while let Some((id, event)) = events.next_with_id()? {
+            let (watch, returns) = match event.kind {
+                EventKind::Call { watch, .. } => (watch, false),
+                EventKind::Return { watch, .. } => (watch, true),
+                _ => continue,
+            };
+            let name = reader.tables().watches.get(watch.0 as usize).map(String::as_str);
+            let (is_begin, is_end) = (name == Some(begin), name.is_some() && name == end);
+            if is_end && !returns && depth > 0 {
+                depth = 0;
+            } else if is_begin && returns && end.is_none() && depth > 0 {
+                depth -= 1;
+            } else if is_begin && !returns {
+                // Without its end, an operation lasts until the next.
+                let open = depth > 0;
+                depth = if end.is_some() { 1 } else { depth + 1 };
+                if open && end.is_none() {
+                    continue;
+                }
+                if let Some(before) = operations.last_mut().filter(|_| open) {
+                    before.1 = id;
+                }
+                operations.push((id, last));
+                continue;
+            } else {
+                continue;
+            }
+            if let Some(operation) = operations.last_mut().filter(|_| depth == 0) {
+                operation.1 = id;
+            }
+        }
+        Ok(Borders { operations })
+    }
+
     /// One that never ended lasts to the end of the trace.
-    pub fn of(reader: &TraceReader) -> Result<Borders, ReadError> {
+    fn of_events(reader: &TraceReader) -> Result<Borders, ReadError> {
         let end = EventId(reader.event_count());
         let mut operations: Vec<(EventId, EventId)> = Vec::new();
         let mut events = reader.events();

@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use crate::resumed::EXIT;
+
 /// Operations in order, then the tail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
@@ -34,6 +36,12 @@ impl Workload {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),
         }
+    }
+
+    /// Operations of a program that reads them itself: their text if it is known. The end of a run is the only query.
+    pub fn unread(count: usize, text: Option<&[u8]>) -> Result<Workload, WorkloadError> {
+        let nameless = "operation\n".repeat(count);
+        Workload::new(text.unwrap_or(nameless.as_bytes()), EXIT.as_bytes())
     }
 
     /// All lines: what the stretches refer to.

@@ -7,14 +7,15 @@ use clap::{Args, Command, FromArgMatches};
 use finding::finding::Finding;
 use lint::lint::{Active, Options};
 use lint::registry;
+use operation::workload::Workload;
 use persistency::model::Fences;
 use trace::TraceReader;
 
 use super::aside::Aside;
 use super::crash::{Job, printed};
 use super::crash_options::CrashOptions;
-use super::driver_options::DriverOptions;
 use super::crash_report::print;
+use super::driver_options::DriverOptions;
 use super::gate::{Gate, GateOptions};
 use super::html_report::{Outcome, can_be_written};
 use super::record::Record;
@@ -30,6 +31,9 @@ Examples:
   fencepost check --recover './kv pool verify' -- ./kv pool load
   fencepost check --pm '/mnt/pmem/*' --budget 10m -- ./server --once
   PMEM_IS_PMEM_FORCE=1 fencepost check -- ./pmdk-app pool     PMDK on an ordinary file system
+  fencepost check --grammar kv.toml -- ./kv pool              operations on standard input, judged by their answers
+  fencepost check --ops ops --op-command './tool pool {op}'   one process per operation
+  fencepost check --ops ops --op-socket '{socket}' -- ./server {socket} pool
 
 What it does: runs the program once and records it; looks for misuse; then, for crash after
 crash, works out what could be left in persistent memory, runs the recovery on it, and names the
@@ -113,6 +117,11 @@ impl Check {
     fn ready(&self) -> Result<(Vec<Active>, Gate), String> {
         can_be_written(self.options.html.as_deref())?;
         self.driver.fits(&self.options.operations, &self.command)?;
+        let resume = &self.options.resume;
+        if resume.any() && self.driver.any() {
+            return Err("--op-begin and --op-marks are for programs that read operations themselves; leave out --op-command and --op-socket".into());
+        }
+        resume.fits(&self.options.operations, self.options.recover.as_deref())?;
         Ok((self.rules()?, self.gate.open()?))
     }
 
@@ -122,7 +131,8 @@ impl Check {
 
     /// Records the program; how that ended, and what it answered to its operations.
     fn record(&self, trace: &Path, rules: &[Active]) -> Result<(Exit, Option<Vec<u8>>), String> {
-        let operations = self.options.operations.workload()?;
+        let resume = &self.options.resume;
+        let operations = if resume.any() { None } else { self.options.operations.workload()? };
         let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
         for glob in &self.pm {
             arguments.extend(["--pm".into(), glob.into()]);
@@ -133,16 +143,19 @@ impl Check {
         for symbol in registry::watches(rules) {
             arguments.extend(["--watch".into(), symbol.into()]);
         }
+        for symbol in resume.watches() {
+            arguments.extend(["--watch".into(), symbol.into()]);
+        }
         if operations.is_some() {
             arguments.extend(["--operations".into(), "stdin".into()]);
         }
         arguments.push("--".into());
-        arguments.extend(self.driver.driven(&self.command)?);
+        arguments.extend(resume.recorded(&self.driver.driven(&self.command)?)?);
         let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
         let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
-        if let Some(workload) = operations {
+        if operations.is_some() || resume.any() {
             let failed = |error: std::io::Error| format!("cannot give the program its operations: {error}");
-            let served = Served::begin(workload.operations()).map_err(failed)?;
+            let served = Served::begin(operations.as_ref().map_or(&[], Workload::operations)).map_err(failed)?;
             let exit = record.run();
             return Ok((exit, Some(served.end().map_err(failed)?)));
         }

@@ -1,10 +1,14 @@
 //! How crashes are simulated: the options that `check` and `crash` share.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::driver_options::Driver;
+use super::operation_options::OperationOptions;
+use super::resume_options::{ResumeOptions, Resumed};
 use cause::bundle::{Expectation, FOLDER};
 use cause::runner::{EngineChoice, OperationPlan, Plan};
 use clap::{Args, ValueEnum};
@@ -14,8 +18,8 @@ use crash::rounds::{Selection, Shard};
 use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
 use crash::walk::Rules;
-use super::driver_options::Driver;
-use super::operation_options::OperationOptions;
+use operation::equivalence::Asking;
+use operation::scene::BorderSource;
 use oracle::command_line::command_line;
 use oracle::default_recovery::{default_recovery, directory};
 use oracle::oracle::Oracle;
@@ -38,6 +42,8 @@ const ANSWER_BYTES: u64 = 16 << 20;
 pub struct CrashOptions {
     #[command(flatten)]
     pub operations: OperationOptions,
+    #[command(flatten)]
+    pub resume: ResumeOptions,
     /// The command that opens the pools after a crash. [default: the recorded command again, with an empty standard input]
     #[arg(long, value_name = "CMD")]
     pub recover: Option<String>,
@@ -139,30 +145,31 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 
 impl CrashOptions {
     pub fn expectation(&self) -> Expectation {
-        Expectation {
-            exit_codes: self.exit_ok.clone(),
-            patterns: self.fail_pattern.clone(),
-            ..Expectation::default()
-        }
+        Expectation { exit_codes: self.exit_ok.clone(), patterns: self.fail_pattern.clone(), ..Expectation::default() }
     }
 
     /// What to run on the crash images of a trace. `recorded` is what the program answered while it was recorded, if that is
     /// known.
     pub fn plan(&self, reader: &TraceReader, recorded: Option<Vec<u8>>) -> Result<Plan, String> {
-        let horizon = self.operations.horizon;
-        let workload = self.operations.workload()?;
-        let operations = workload.map(|workload| Arc::new(OperationPlan { workload, horizon, recorded }));
+        self.resume.fits(&self.operations, self.recover.as_deref())?;
+        let resumed = if self.resume.any() { Some(self.resume.resumed(reader, &self.operations)?) } else { None };
         let meta = &reader.tables().meta;
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let environment: Vec<_> = env::vars_os().collect();
         let line = |command: &str| command_line(command, directory(meta), environment.clone()).map_err(|e| text(&e));
+        let default = || default_recovery(meta, environment.clone()).map_err(|e| text(&e));
         let recovery = match (&self.recover, Driver::of(meta)) {
-            (Some(command), Some(driver)) => Command {
-                args: driver.after(command).split_off(1),
-                ..default_recovery(meta, environment.clone()).map_err(|e| text(&e))?
-            },
+            _ if resumed.is_some() => {
+                let words = resumed.iter().flat_map(|resumed| &resumed.recovery).map(OsString::from);
+                Command {
+                    dir: directory(meta),
+                    env: environment.clone(),
+                    ..Command::here(&words.collect::<Vec<_>>()).ok_or("--resume is empty")?
+                }
+            }
+            (Some(command), Some(driver)) => Command { args: driver.after(command).split_off(1), ..default()? },
             (Some(command), None) => line(command)?,
-            (None, _) => default_recovery(meta, environment.clone()).map_err(|e| text(&e))?,
+            (None, _) => default()?,
         };
         let checker = self.checker.as_deref().map(line).transpose()?;
         for (name, command) in [("recovery", Some(&recovery)), ("checker", checker.as_ref())] {
@@ -171,6 +178,7 @@ impl CrashOptions {
                 return Err(format!("the {name} command `{}` is not found", command.program.display()));
             }
         }
+        let operations = self.operation_plan(resumed, recorded)?.map(Arc::new);
         Ok(Plan {
             recovery,
             checker,
@@ -190,6 +198,20 @@ impl CrashOptions {
                 Engine::Plain => EngineChoice::Plain,
             },
         })
+    }
+
+    fn operation_plan(
+        &self,
+        resumed: Option<Resumed>,
+        recorded: Option<Vec<u8>>,
+    ) -> Result<Option<OperationPlan>, String> {
+        let horizon = self.operations.horizon;
+        if let Some(Resumed { workload, asking, borders, .. }) = resumed {
+            return Ok(Some(OperationPlan { workload, horizon, recorded, asking, borders }));
+        }
+        let (asking, borders) = (Asking::Fed, BorderSource::Events);
+        let workload = self.operations.workload()?;
+        Ok(workload.map(|workload| OperationPlan { workload, horizon, recorded, asking, borders }))
     }
 
     /// The conditions of the run are needed. A list that cannot be read is told elsewhere.
@@ -215,7 +237,11 @@ impl CrashOptions {
                 words(&plan.recovery),
                 plan.checker.as_ref().map(words),
                 self.expectation(),
-                plan.operations.as_ref().map(|operations| (operations.workload.fingerprint(), operations.horizon))
+                plan.operations.as_ref().map(|operations| (
+                    operations.workload.fingerprint(),
+                    operations.horizon,
+                    &operations.asking
+                ))
             ),
             ..SearchOptions::default()
         })

@@ -16,6 +16,7 @@ use crate::render;
 pub enum Drive {
     Command(OneEach),
     Socket(Server),
+    Answers(File),
 }
 
 /// Start a process for every operation.
@@ -43,6 +44,15 @@ pub struct Server {
     command: Vec<OsString>,
 }
 
+/// Run a command that writes answers to a file, and print them.
+#[derive(Args, Debug)]
+pub struct File {
+    #[arg(long)]
+    file: String,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
 impl Drive {
     pub fn run(&self) -> Exit {
         let ended = match self {
@@ -51,6 +61,7 @@ impl Drive {
             }
             Drive::Socket(Server { first, at, protocol, command }) => before(first.as_deref())
                 .and_then(|first| Ok(drive::socket::run(at, Protocol::from(*protocol), command, &first)?)),
+            Drive::Answers(File { file, command }) => drive::answers::run(file, command).map_err(Failed::from),
         };
         match ended {
             Ok(()) => Exit::Clean,

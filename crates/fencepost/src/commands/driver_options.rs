@@ -49,6 +49,10 @@ impl From<OpProtocol> for Protocol {
 }
 
 impl DriverOptions {
+    pub fn any(&self) -> bool {
+        self.op_command.is_some() || self.op_socket.is_some()
+    }
+
     /// Is what was asked for possible?
     pub fn fits(&self, operations: &OperationOptions, command: &[OsString]) -> Result<(), String> {
         let option = match (&self.op_command, &self.op_socket) {
@@ -79,22 +83,29 @@ impl DriverOptions {
 
     /// The command that reads operations from standard input, in place of this one.
     pub fn driven(&self, command: &[OsString]) -> Result<Vec<OsString>, String> {
-        let own = || {
-            let path = env::current_exe();
-            path.map_err(|error| format!("cannot find the program that drives operations: {error}"))
-        };
         let mut words: Vec<OsString> = Vec::new();
         if self.op_command.is_some() {
-            words.extend([own()?.into(), DRIVE.into(), "command".into(), "--".into()]);
+            words.extend([own()?, DRIVE.into(), "command".into(), "--".into()]);
         } else if let Some(place) = &self.op_socket {
             address::check(place).map_err(|error| format!("--op-socket: {error}"))?;
-            words.extend([own()?.into(), DRIVE.into(), "socket".into(), "--at".into(), place.into()]);
+            words.extend([own()?, DRIVE.into(), "socket".into(), "--at".into(), place.into()]);
             let protocol = self.op_protocol.to_possible_value().expect("none is left out");
             words.extend(["--protocol".into(), protocol.get_name().into(), "--".into()]);
         }
         words.extend(self.words(command)?);
         Ok(words)
     }
+}
+
+fn own() -> Result<OsString, String> {
+    let path = env::current_exe();
+    path.map(OsString::from).map_err(|error| format!("cannot find the program that drives operations: {error}"))
+}
+
+/// The command that prints what these words write to this file.
+pub fn answering(file: &str, words: &[OsString]) -> Result<Vec<OsString>, String> {
+    let own = [own()?, DRIVE.into(), "answers".into(), "--file".into(), file.into(), "--".into()];
+    Ok(own.into_iter().chain(words.iter().cloned()).collect())
 }
 
 const DRIVE: &str = "drive";
@@ -113,10 +124,11 @@ impl<'a> Driver<'a> {
         (is_own && words.len() > OPTIONS && words[1] == DRIVE).then_some(Driver(words))
     }
 
-    /// Runs at the same time would meet at the server's place.
+    /// Runs at the same time would meet at the server's place, or in the file of answers.
     pub fn one_at_a_time(self) -> bool {
         let mut own = self.0.iter().take_while(|word| *word != "--");
-        own.find(|word| *word == "--at").and_then(|_| own.next()).is_some_and(|place| !address::is_free(place))
+        let place = own.find(|word| *word == "--at" || *word == "--file").and_then(|_| own.next());
+        place.is_some_and(|place| !address::is_free(place) && !place.contains(drive::answers::PLACE))
     }
 
     /// With a command to run before the first operation.

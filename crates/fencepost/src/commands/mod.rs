@@ -29,6 +29,7 @@ mod record_output;
 mod record_summary;
 pub mod replay;
 pub mod report;
+mod resume_options;
 mod rule_options;
 mod served;
 pub mod trace;

@@ -52,7 +52,9 @@ pub fn part(thread: &mut Thread) {
     let ranges = pm::pieces(0, 1 << 47);
     for (number, range) in ranges.iter().enumerate() {
         let overlaps = |other: &pm::Range| {
-            other.pool == range.pool && other.offset < range.offset + range.len && range.offset < other.offset + other.len
+            other.pool == range.pool
+                && other.offset < range.offset + range.len
+                && range.offset < other.offset + other.len
         };
         if ranges[..number].iter().any(overlaps) {
             crate::refuse!(thread, "a pool is mapped twice, which a rehearsal cannot keep apart");

@@ -1,0 +1,87 @@
+//! Programs that read a file of operations themselves: the commands that run them after a crash, and without one operation.
+//!
+//! In a command, `{pool}` is the path of the first pool, `{next}` the first operation that had not begun when power failed, and `{k}`
+//! the one that was under way or, between two, the last one (-1: none). Operations are counted from 0. Their answers are the
+//! lines of standard output, one each; how the command ends counts as one more.
+
+use std::path::Path;
+
+use recover::report::{End, RunReport};
+
+use crate::answers::Answers;
+use crate::scene::Scene;
+
+/// What the end of a run is called among the operations.
+pub const EXIT: &str = "exit";
+
+/// Words of commands, with places.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Templates {
+    /// Goes on after a crash.
+    pub resume: Vec<String>,
+    /// Runs all operations but one.
+    pub without: Vec<String>,
+}
+
+impl Templates {
+    /// The command that goes on after a crash in this scene.
+    pub fn resume(&self, scene: Scene, pool: &Path) -> Vec<String> {
+        let under_way = scene.next().checked_sub(1).map_or_else(|| "-1".into(), |number| number.to_string());
+        filled(&self.resume, pool, &scene.next().to_string(), &under_way)
+    }
+
+    /// The command that leaves this operation out.
+    pub fn without(&self, number: usize, pool: &Path) -> Vec<String> {
+        filled(&self.without, pool, &(number + 1).to_string(), &number.to_string())
+    }
+}
+
+fn filled(words: &[String], pool: &Path, next: &str, under_way: &str) -> Vec<String> {
+    let pool = pool.display().to_string();
+    let fill = |word: &String| word.replace("{pool}", &pool).replace("{next}", next).replace("{k}", under_way);
+    words.iter().map(fill).collect()
+}
+
+/// The lines that a run wrote, and its end.
+pub fn answers(run: &RunReport) -> Answers {
+    let mut answers = lines(&run.stdout);
+    answers.push(
+        match &run.end {
+            End::Exited(code) => format!("exit code {code}\n"),
+            End::Signalled { signal, .. } => format!("signal {signal}\n"),
+            End::Hung => "no end\n".into(),
+            End::OverLimit(limit) => format!("a limit ({limit:?})\n"),
+        }
+        .as_bytes(),
+    );
+    answers
+}
+
+/// One answer per line.
+pub fn lines(text: &[u8]) -> Answers {
+    let mut answers = Answers::default();
+    text.split_inclusive(|&byte| byte == b'\n').for_each(|line| answers.push(line));
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_filled() {
+        let words = |text: &str| text.split(' ').map(str::to_owned).collect();
+        let templates = Templates { resume: words("drv {pool} {next} {k}"), without: words("drv --skip={k}") };
+        let pool = Path::new("/p");
+        assert_eq!(templates.resume(Scene::During(3), pool).join(" "), "drv /p 4 3");
+        assert_eq!(templates.resume(Scene::After(3), pool).join(" "), "drv /p 4 3");
+        assert_eq!(templates.resume(Scene::Before, pool).join(" "), "drv /p 0 -1");
+        assert_eq!(templates.without(2, pool).join(" "), "drv --skip=2");
+    }
+
+    #[test]
+    fn every_line_is_an_answer() {
+        let answers: Vec<Vec<u8>> = lines(b"a\n\nb").iter().map(<[u8]>::to_vec).collect();
+        assert_eq!(answers, [&b"a\n"[..], b"\n", b"b"]);
+    }
+}
