@@ -31,7 +31,7 @@ Examples:
   fencepost check --recover './kv pool verify' -- ./kv pool load
   fencepost check --pm '/mnt/pmem/*' --budget 10m -- ./server --once
   PMEM_IS_PMEM_FORCE=1 fencepost check -- ./pmdk-app pool     PMDK on an ordinary file system
-  fencepost check --grammar kv.toml -- ./kv pool              operations on standard input, judged by their answers
+  fencepost check --grammar kv.toml -- ./kv pool              operations, judged by their answers
   fencepost check --ops ops --op-command './tool pool {op}'   one process per operation
   fencepost check --ops ops --op-socket '{socket}' -- ./server {socket} pool
 
