@@ -13,9 +13,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 use super::file::{ConfigError, ConfigFile, Setting};
 use crate::cli::Cli;
 
-/// These are about Fencepost itself: a broken configuration must not keep anybody from them.
-const UNCONFIGURED: [&str; 9] =
-    ["explain", "trace", "ops", "doctor", "demo", "completions", "man", "help", "drive"];
+/// Most of these are about Fencepost itself: a broken configuration must not keep anybody from them.
+const UNCONFIGURED: [&str; 9] = ["explain", "trace", "ops", "doctor", "demo", "completions", "man", "help", "drive"];
 
 /// The command line, completed by the environment and the configuration. Ends the process where clap does: help, wrong usage.
 pub fn parse() -> Result<Cli, ConfigError> {
