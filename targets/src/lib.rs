@@ -1,9 +1,10 @@
 //! The programs that the tests and benchmarks record: how they are found and how they are built.
 //!
 //! `conformance/` holds the suite that every recorder must pass alike, `lint/` the programs with misuse that `lint` must
-//! find and their repaired twins, `crash/` the data structures that a power failure breaks and their correct twins, `ops/` those that take
-//! operations and break silently, `pmdk/` what it takes to build the map examples that Debian's `libpmemobj-dev` ships. Built files go where the caller says and are reused while their
-//! sources and command lines stay the same.
+//! find and their repaired twins, `crash/` the data structures that a power failure breaks and their correct twins, `ops/`
+//! those that take operations and break silently, `pmdk/` what it takes to build the map examples that Debian's
+//! `libpmemobj-dev` ships. Built files go where the caller says and are reused while their sources and command lines stay
+//! the same.
 
 mod compile;
 mod cpu;
