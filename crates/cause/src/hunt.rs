@@ -129,6 +129,7 @@ impl Hunt<'_> {
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
         let mut rehearsal_notes = Vec::new();
         let mut scenes = Arc::default();
+        let begun = Instant::now();
         if let Some(operations) = &self.plan.operations {
             on_phase(Phase::Rehearse);
             let Rehearsed { equivalence, notes } =
@@ -139,7 +140,11 @@ impl Hunt<'_> {
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
         }
         let looks = self.recovers_at_the_end(&mut runners[0])?;
-        let (points, coverage, mut notes) = self.search(&survey, &mut runners, scenes, on_phase)?;
+        // The budget is for the search; runs without a crash take what they take.
+        let rehearsed = begun.elapsed();
+        let mut budget = self.budget;
+        budget.deadline = budget.deadline.map(|deadline| deadline + rehearsed);
+        let (points, coverage, mut notes) = self.search(&survey, &mut runners, scenes, budget, on_phase)?;
         notes.extend(rehearsal_notes);
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
@@ -156,7 +161,8 @@ impl Hunt<'_> {
         }
         let failing: u64 = points.iter().map(PointOutcome::failing_states).sum();
         on_phase(Phase::Analyse(failing));
-        let allowance = Allowance { deadline: self.analysis_deadline, ..Allowance::default() };
+        let allowance =
+            Allowance { deadline: self.analysis_deadline.map(|deadline| deadline + rehearsed), ..Allowance::default() };
         let Analysis { causes, unexplained, .. } =
             analyse(self.reader, self.options.rules, &points, runner, allowance)?;
         if unexplained > 0 {
@@ -198,13 +204,14 @@ impl Hunt<'_> {
         survey: &Survey,
         runners: &mut [Runner],
         scenes: Arc<Scenes>,
+        budget: Budget<'_>,
         on_phase: &(dyn Fn(Phase) + Sync),
     ) -> Result<(Vec<PointOutcome>, Coverage, Vec<String>), HuntError> {
         let report = |progress: &Progress| on_phase(Phase::Search(*progress));
         let mut search = Search::new(self.reader, survey, self.options);
         search.shard = self.shard;
         search.equivalence = self.equivalence;
-        search.budget = self.budget;
+        search.budget = budget;
         search.scenes = scenes;
         search.on_progress = &report;
         if !self.merge.is_empty() {

@@ -122,11 +122,21 @@ pub fn rehearse(
         }
         Err(error) => return Err(error),
     };
-    let mut whole = expected.whole.clone();
+    rehearsal.same(&expected.whole, &straight.first(given))?;
     if let Some(tail) = &expected.tails[given] {
-        whole.extend(tail);
+        let mut asked = Answers::default();
+        let queries = plan.workload.queries(given);
+        queries.iter().filter_map(|query| straight.get(given + query)).for_each(|answer| asked.push(answer));
+        rehearsal.same(tail, &asked)?;
     }
-    rehearsal.same(&whole, &straight)?;
+    if plan.workload.asked_queries() < plan.workload.tail_count() {
+        notes.push(format!(
+            "a recovered process was asked {} of {} queries of the tail: those about operations near the crash, and a sample \
+             (--tail-queries)",
+            plan.workload.asked_queries(),
+            plan.workload.tail_count()
+        ));
+    }
     Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes })
 }
 
@@ -308,9 +318,8 @@ impl Rehearsing<'_> {
     fn live(&mut self) -> Result<Expected, RehearseError> {
         self.show(0)?;
         let workload = &self.plan.workload;
-        let (count, tail_count) = (workload.count(), workload.tail_count());
+        let count = workload.count();
         let mut expected = Expected::new(workload, self.plan.horizon);
-        let tail = workload.tail_stretch();
         let Some((server, slot, plan)) = self.runner.stage() else {
             return Err(RunnerError::Server(ServerError::Refused("plain mode was asked for".into())).into());
         };
@@ -328,16 +337,18 @@ impl Rehearsing<'_> {
                 });
             };
             let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
-                let stretches: Vec<_> = stretches.iter().filter(|stretch| !stretch.is_empty()).cloned().collect();
-                live.branch(&stretches).map(|run| Answers::of(&run, given)).map_err(RunnerError::from)
+                live.branch(stretches).map(|run| Answers::of(&run, given)).map_err(RunnerError::from)
             };
-            expected.tails[number] = Some(branch(std::slice::from_ref(&tail), tail_count)?);
+            for next in expected.asked_here(number) {
+                let queries = workload.tail_stretches(next);
+                expected.tails[next] = Some(branch(&queries, workload.asked_queries())?);
+            }
             if number == count {
                 break;
             }
             let rest = number + 1..(number + 1 + expected.horizon).min(count);
-            let given = rest.len() + tail_count;
-            expected.without[number] = Some(branch(&[workload.stretch(rest), tail.clone()], given)?);
+            let given = rest.len() + workload.asked_queries();
+            expected.without[number] = Some(branch(&workload.stretches(rest), given)?);
             step = live.go_on().map_err(RunnerError::from)?;
             if let Step::Border(answer) = &step {
                 expected.whole.push(answer);
@@ -349,22 +360,20 @@ impl Rehearsing<'_> {
     /// A new process for every border, on the pools as they were there.
     fn reopened(&mut self, straight: &Answers) -> Result<Expected, RehearseError> {
         let workload = &self.plan.workload;
-        let (count, tail_count) = (workload.count(), workload.tail_count());
+        let count = workload.count();
         let mut expected = Expected::new(workload, self.plan.horizon);
         straight.iter().take(count).for_each(|answer| expected.whole.push(answer));
-        let tail = workload.tail_stretch();
-        let some = |stretches: [std::ops::Range<u64>; 2]| {
-            stretches.into_iter().filter(|stretch| !stretch.is_empty()).collect::<Vec<_>>()
-        };
         for number in 0..=count {
-            self.show(number)?;
-            let run = self.run(some([0..0, tail.clone()]))?;
-            expected.tails[number] = Some(Answers::of(&run, tail_count));
+            for next in expected.asked_here(number) {
+                self.show(number)?;
+                let run = self.run(workload.tail_stretches(next))?;
+                expected.tails[next] = Some(Answers::of(&run, workload.asked_queries()));
+            }
             if number < count {
                 self.show(number)?;
                 let rest = number + 1..(number + 1 + expected.horizon).min(count);
-                let given = rest.len() + tail_count;
-                let run = self.run(some([workload.stretch(rest), tail.clone()]))?;
+                let given = rest.len() + workload.asked_queries();
+                let run = self.run(workload.stretches(rest))?;
                 expected.without[number] = Some(Answers::of(&run, given));
             }
         }

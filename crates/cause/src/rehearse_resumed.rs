@@ -25,7 +25,7 @@ impl Rehearsing<'_> {
             self.same(&first, &own)?;
         }
         expected.whole = part(&whole, 0..count);
-        expected.tails[count] = Some(part(&whole, count..count + 1));
+        expected.tails.fill(Some(part(&whole, count..count + 1)));
         for number in 0..count {
             let words = templates.without(number, &pool);
             let all = self.answers_of(&words, count - 1)?;

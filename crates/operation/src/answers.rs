@@ -48,6 +48,13 @@ impl Answers {
         (0..self.count()).filter_map(|number| self.get(number))
     }
 
+    /// The first so many.
+    pub fn first(&self, count: usize) -> Answers {
+        let mut first = Answers::default();
+        self.iter().take(count).for_each(|answer| first.push(answer));
+        first
+    }
+
     /// All of them, as the program wrote them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -38,8 +38,7 @@ impl Equivalence {
         if self.asking != Asking::Fed {
             return Vec::new();
         }
-        let asked = self.workload.stretch(self.expected.asked(scene));
-        [asked, self.workload.tail_stretch()].into_iter().filter(|stretch| !stretch.is_empty()).collect()
+        self.workload.stretches(self.expected.asked(scene))
     }
 
     /// Answers that are right in this scene, as text: all, one after the other. Empty if nothing is known.

@@ -11,7 +11,7 @@ pub struct Expected {
     pub horizon: usize,
     /// Of the run of all operations.
     pub whole: Answers,
-    /// By border: the answers of the tail after so many operations.
+    /// By the first operation that a recovered process is asked: the answers of the tail after the last one.
     pub tails: Vec<Option<Answers>>,
     /// By operation: those that follow it within the horizon, and the tail, in a run without it.
     pub without: Vec<Option<Answers>>,
@@ -30,6 +30,17 @@ impl Expected {
         next..(next + self.horizon).min(count)
     }
 
+    /// The processes that are asked their tail at the border after so many operations: by the first operation that they are asked.
+    pub fn asked_here(&self, border: usize) -> std::ops::RangeInclusive<usize> {
+        let count = self.without.len();
+        match border.checked_sub(self.horizon) {
+            Some(next) if border < count => next..=next,
+            next if border == count => next.unwrap_or(0)..=count,
+            // Not one: the border is too near to the beginning.
+            _ => 1..=0,
+        }
+    }
+
     /// As if all operations up to the crash had happened.
     pub fn committed(&self, scene: Scene) -> Option<Answers> {
         let asked = self.asked(scene);
@@ -37,7 +48,7 @@ impl Expected {
         for number in asked.clone() {
             answers.push(self.whole.get(number)?);
         }
-        answers.extend(self.tails[asked.end].as_ref()?);
+        answers.extend(self.tails[asked.start].as_ref()?);
         Some(answers)
     }
 

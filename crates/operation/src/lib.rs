@@ -16,6 +16,7 @@ pub mod equivalence;
 pub mod expected;
 pub mod generate;
 pub mod grammar;
+mod queries;
 pub mod resumed;
 pub mod scene;
 pub mod workload;

@@ -3,6 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use recover::command::MAX_STRETCHES;
+
+use crate::queries::Queries;
+
 use crate::resumed::EXIT;
 
 /// Operations in order, then the tail.
@@ -12,6 +16,7 @@ pub struct Workload {
     /// Each line with its newline.
     operations: Vec<Range<u64>>,
     tail: Vec<Range<u64>>,
+    queries: Queries,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -31,7 +36,8 @@ impl Workload {
         if operations.is_empty() {
             return Err(WorkloadError::Empty);
         }
-        let workload = Workload { text: text.into(), operations, tail };
+        let queries = Queries::of(&text, &operations, &tail);
+        let workload = Workload { text: text.into(), operations, tail, queries };
         match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),
@@ -90,9 +96,45 @@ impl Workload {
         self.shown(number).split_whitespace().next().unwrap_or_default().to_owned()
     }
 
-    /// The operations of a run: `from..to`, then the tail. Their numbers as [`shown`](Self::shown) takes them.
+    /// A process that recovered is asked at most so many queries of the tail.
+    pub fn limit_queries(&mut self, most: usize) {
+        self.queries.limit(most.min(MAX_STRETCHES - 1));
+    }
+
+    /// How many that are.
+    pub fn asked_queries(&self) -> usize {
+        self.queries.count()
+    }
+
+    /// The operations of a run that recovered before operation `range.start`: these, then queries of the tail. Their numbers as
+    /// [`shown`](Self::shown) takes them.
     pub fn numbers(&self, range: Range<usize>) -> impl Iterator<Item = usize> + use<> {
-        range.chain(self.count()..self.count() + self.tail_count())
+        let (count, queries) = (self.count(), self.queries.asked(range.start));
+        range.chain(queries.into_iter().map(move |query| count + query))
+    }
+
+    /// What such a run reads.
+    pub fn stretches(&self, range: Range<usize>) -> Vec<Range<u64>> {
+        let queries = self.tail_stretches(range.start);
+        [self.stretch(range)].into_iter().chain(queries).filter(|stretch| !stretch.is_empty()).collect()
+    }
+
+    /// The queries that are asked after a crash before operation `next`.
+    pub fn tail_stretches(&self, next: usize) -> Vec<Range<u64>> {
+        let mut stretches: Vec<Range<u64>> = Vec::new();
+        for query in self.queries.asked(next) {
+            let line = &self.tail[query];
+            match stretches.last_mut().filter(|last| last.end == line.start) {
+                Some(last) => last.end = line.end,
+                None => stretches.push(line.clone()),
+            }
+        }
+        stretches
+    }
+
+    /// Their numbers in the tail.
+    pub fn queries(&self, next: usize) -> Vec<usize> {
+        self.queries.asked(next)
     }
 
     /// These operations, as one stretch of the text.

@@ -17,7 +17,7 @@ pub const MAX_SUBSTITUTES: usize = 64;
 /// Room for the description of a crash inside recovery.
 pub const CRASH_BYTES: usize = 16 << 10;
 /// Stretches of the operations that a run can be given.
-pub const MAX_STRETCHES: usize = 8;
+pub const MAX_STRETCHES: usize = 1024;
 /// Operations of a run whose answers can be told apart.
 pub const MAX_ANSWERS: usize = 1 << 16;
 

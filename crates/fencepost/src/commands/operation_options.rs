@@ -11,6 +11,9 @@ use operation::workload::Workload;
 /// Operations that a recovered process is asked before the tail.
 const HORIZON: usize = 32;
 
+/// More would take longer than they are worth where every crash state asks them.
+const QUERIES: usize = 256;
+
 #[derive(Args, Clone, Debug)]
 pub struct OperationOptions {
     /// Operations for the program's standard input, one per line. After a crash it must answer the rest of them as if
@@ -32,11 +35,22 @@ pub struct OperationOptions {
     /// Operations that a recovered process is asked before the tail.
     #[arg(long, value_name = "N", default_value_t = HORIZON)]
     pub horizon: usize,
+    /// Queries of the tail that a recovered process is asked: those about operations near the crash, and a sample.
+    #[arg(long, value_name = "N", default_value_t = QUERIES)]
+    pub tail_queries: usize,
 }
 
 impl OperationOptions {
     /// The workload, if there is one.
     pub fn workload(&self) -> Result<Option<Workload>, String> {
+        let mut workload = self.given()?;
+        if let Some(workload) = &mut workload {
+            workload.limit_queries(self.tail_queries);
+        }
+        Ok(workload)
+    }
+
+    fn given(&self) -> Result<Option<Workload>, String> {
         if let Some(path) = &self.grammar {
             let made = generate(&grammar(path)?, self.count, self.seed);
             return Workload::new(made.operations.as_bytes(), made.tail.as_bytes())
