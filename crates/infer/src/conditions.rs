@@ -85,7 +85,7 @@ pub struct Counts {
     pub pm_stores: u64,
     /// How often a set of labels was cut to the cap.
     pub sets_cut: u64,
-    /// Orders that were not kept because there were too many.
+    /// Orders that were not kept, and accesses that gave none, because there were too many.
     pub dropped: u64,
     /// Orders between places of which one is never stored to: no state can break them.
     pub unbreakable: u64,

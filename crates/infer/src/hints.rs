@@ -12,6 +12,10 @@ use crate::labels::{Label, LabelSets, SetId};
 /// Orders to keep, at most: a fifth of a gigabyte.
 const MOST_ORDERS: usize = 1 << 22;
 
+/// Places that hints are about, and loads that give them, at most. Places that are met later give none; a run of 2,000 operations on
+/// PMDK's maps has some 60,000.
+const MOST_PLACES: usize = 1 << 21;
+
 /// Remembered accesses; a power of two.
 const REMEMBERED: usize = 1 << 14;
 
@@ -68,6 +72,10 @@ impl Hints {
         self.counts.pm_loads += 1;
         let label = match self.labels.get(&(span, code)) {
             Some(&label) => label,
+            None if self.is_full() => {
+                self.counts.dropped += 1;
+                return SetId::EMPTY;
+            }
             None => self.new_label(span, code),
         };
         let loaded = self.loads[label.0 as usize];
@@ -91,6 +99,10 @@ impl Hints {
         self.counts.pm_stores += 1;
         self.mark_stored(span);
         if data.is_empty() && control.is_empty() {
+            return;
+        }
+        if self.is_full() && !self.numbers.contains_key(&span) {
+            self.counts.dropped += 1;
             return;
         }
         let place = self.place(span);
@@ -144,6 +156,10 @@ impl Hints {
             self.guardians.iter().map(|(&place, &evidence)| Guardian { span: span(place), evidence: at(evidence) });
         let guardians = guardians.filter(|guardian| self.is_stored(guardian.span)).collect();
         Conditions::new(orders, guardians, counts)
+    }
+
+    fn is_full(&self) -> bool {
+        self.places.len().max(self.loads.len()) >= MOST_PLACES
     }
 
     fn is_stored(&self, span: Span) -> bool {

@@ -19,7 +19,7 @@
 //! - **Operands that are not logged** carry nothing ([`machine`]). Misses conditions.
 //! - **Control dependence** is that of the executed instructions, from static and observed control flow ([`postdominators`], [`control`]).
 //!   Function calls through pointers that came from PM are no branches. Both as in the paper, but for code that is not readable.
-//! - **Sets of labels have a cap** ([`labels`]), orders too ([`hints`]). Misses conditions; both are counted.
+//! - **Sets of labels have a cap** ([`labels`]), orders and places too ([`hints`]). Misses conditions; both are counted.
 //! - **Orders that no state of this run can break**, because one of the places is never stored to, are left out. Misses nothing.
 //! - **Places** are the bytes of an access, as in the paper; that an access of eight bytes and one of four of them are about the
 //!   same variable is found out by overlap where conditions are used.

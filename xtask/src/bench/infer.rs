@@ -66,14 +66,17 @@ impl InferBench {
             self.count, self.map_count, self.seed, self.budget
         );
         print(&rows);
-        println!("two: {}; inferred and visible: what they name beyond these.", STRATEGIES[0]);
         println!(
-            "States, recoveries and time are those of all variants together, the correct twin included; recoveries and"
+            "two: {}; inferred and visible: what they name, and the recoveries they run, beyond these.",
+            STRATEGIES[0]
         );
         println!(
-            "time are those of the two as well; time has recording, inference and search. A bug is found if its variant"
+            "States, recoveries and time are those of all variants together, the correct twin included; time is that of"
         );
-        println!("has a finding; !: the twin has one. *: the budget ended before everything was decided.");
+        println!(
+            "the two as well, and has recording, inference and search. A bug is found if its variant has a finding; !: the"
+        );
+        println!("twin has one. *: the budget ended before everything was decided.");
         let same = rows.iter().all(|row| row.inferred().found >= row.visible().found && !row.is_twin_guilty());
         Ok(if same { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }

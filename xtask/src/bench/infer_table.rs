@@ -95,10 +95,13 @@ pub fn print(rows: &[Row]) {
 pub fn line(row: &Row) -> String {
     let mut line = format!("{:<16}{:>10}", row.name, row.possible.show());
     for (at, side) in row.sides.iter().enumerate() {
-        let beyond = if at == 0 { 0 } else { row.sides[0].states };
-        let states = format!("{}{}", side.states.saturating_sub(beyond), if side.complete { "" } else { "*" });
+        let two = (at > 0).then_some(&row.sides[0]);
+        let beyond = |own: u64, of: fn(&Side) -> u64| own.saturating_sub(two.map_or(0, of));
+        let runs = beyond(side.recoveries, |two| two.recoveries);
+        let states = beyond(side.states, |two| two.states);
+        let states = format!("{states}{}", if side.complete { "" } else { "*" });
         let bugs = format!("{}/{}{}", side.found, row.bugs, if side.twin_findings > 0 { "!" } else { "" });
-        line.push_str(&format!("{states:>11}{:>8}{:>8.1}s{bugs:>7}", side.recoveries, side.time.as_secs_f64()));
+        line.push_str(&format!("{states:>11}{runs:>8}{:>8.1}s{bugs:>7}", side.time.as_secs_f64()));
     }
     line
 }
