@@ -29,6 +29,7 @@ pub mod minimise;
 mod program_order;
 pub mod rehearse;
 mod rehearse_resumed;
+mod rehearse_windows;
 pub mod repair;
 pub mod runner;
 pub mod story;

@@ -16,36 +16,58 @@ use crate::protocol::Protocol;
 const PAUSE: Duration = Duration::from_millis(1);
 const LOOKS: u32 = 20_000;
 
+/// How to talk to the server.
+#[derive(Clone, Copy, Debug)]
+pub struct Manner<'a> {
+    pub protocol: Protocol,
+    /// Between operations of a line that are sent at the same time, each through a connection of its own.
+    pub separator: Option<&'a str>,
+}
+
+type Lines = BufReader<Box<dyn Connection>>;
+
 /// Takes operations until there are no more, then ends the server. `first` is run before the server starts.
-pub fn run(place: &str, protocol: Protocol, server: &[OsString], first: &[OsString]) -> Result<(), DriveError> {
+pub fn run(place: &str, manner: Manner<'_>, server: &[OsString], first: &[OsString]) -> Result<(), DriveError> {
     let mut input = Input::begin()?;
     prepare(first)?;
     let (address, words) = choose(place, server).map_err(system("choose a place for the socket"))?;
     let mut running = Running::start(address, &words)?;
-    let connection = running.connect()?;
-    let mut connection = BufReader::new(connection);
-    while let Some(operation) = input.next_line()? {
-        if let Err(error) = exchange(protocol, &mut connection, &operation) {
+    let mut connections = vec![BufReader::new(running.connect()?)];
+    while let Some(line) = input.next_line()? {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        let operations: Vec<&str> = match manner.separator {
+            Some(separator) => line.split(separator).map(str::trim).collect(),
+            None => vec![&line],
+        };
+        while connections.len() < operations.len() {
+            connections.push(BufReader::new(running.connect()?));
+        }
+        if let Err(error) = exchange(manner.protocol, &mut connections, &operations) {
             return Err(running.explained(error));
         }
     }
-    drop(connection);
+    drop(connections);
     running.end()
 }
 
-fn exchange(
-    protocol: Protocol,
-    connection: &mut BufReader<Box<dyn Connection>>,
-    operation: &[u8],
-) -> Result<(), DriveError> {
-    let named = || String::from_utf8_lossy(operation).into_owned();
-    let request = protocol.request(operation).map_err(|what| DriveError::Unsendable { operation: named(), what })?;
-    let sent = connection.get_mut().write_all(&request);
-    let text = sent.and_then(|()| protocol.answer(connection)).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => DriveError::Garbled { operation: named(), what: error.to_string() },
-        _ => DriveError::Closed { operation: named() },
-    })?;
-    answer(format_args!("{}", String::from_utf8_lossy(&text)))
+/// Sends all, then waits for all answers.
+fn exchange(protocol: Protocol, connections: &mut [Lines], operations: &[&str]) -> Result<(), DriveError> {
+    for (connection, operation) in connections.iter_mut().zip(operations) {
+        let named = || (*operation).to_owned();
+        let request = protocol.request(operation.as_bytes());
+        let request = request.map_err(|what| DriveError::Unsendable { operation: named(), what })?;
+        connection.get_mut().write_all(&request).map_err(|_| DriveError::Closed { operation: named() })?;
+    }
+    for (connection, operation) in connections.iter_mut().zip(operations) {
+        let text = protocol.answer(connection).map_err(|error| match error.kind() {
+            io::ErrorKind::InvalidData => {
+                DriveError::Garbled { operation: (*operation).to_owned(), what: error.to_string() }
+            }
+            _ => DriveError::Closed { operation: (*operation).to_owned() },
+        })?;
+        answer(format_args!("{}", String::from_utf8_lossy(&text)))?;
+    }
+    Ok(())
 }
 
 struct Running {

@@ -43,9 +43,7 @@ impl Equivalence {
 
     /// Answers that are right in this scene, as text: all, one after the other. Empty if nothing is known.
     pub fn allowed(&self, scene: Scene) -> Vec<Vec<u8>> {
-        let committed = self.expected.committed(scene);
-        let both = committed.iter().chain(self.expected.rolled_back(scene));
-        both.map(|answers| self.written(answers)).collect()
+        self.expected.right(scene).iter().map(|answers| self.written(answers)).collect()
     }
 
     /// These answers as text. The end of a run is none.
@@ -72,22 +70,17 @@ impl Equivalence {
             Asking::Fed => Answers::of(run, asked.len()),
             Asking::Resumed(_) => resumed::answers(run),
         };
-        let Some(committed) = self.expected.committed(scene) else { return Verdict::pass() };
-        let Some(differs) = answers.first_difference(&committed) else { return Verdict::pass() };
-        let rolled_back = self.expected.rolled_back(scene);
-        let Some(differs_too) = rolled_back.map_or(Some(0), |other| answers.first_difference(other)) else {
-            return Verdict::pass();
-        };
-        let number = if rolled_back.is_some() { differs.max(differs_too) } else { differs };
-        // The first answer that fits neither; if each fits one of them, it is the mixture that is wrong.
-        let wrong = (0..number + 1).find(|&at| {
-            answers.get(at) != committed.get(at) && rolled_back.is_none_or(|other| answers.get(at) != other.get(at))
-        });
+        let right = self.expected.right(scene);
+        let differs: Option<Vec<usize>> = right.iter().map(|right| answers.first_difference(right)).collect();
+        let Some(differs) = differs.filter(|differs| !differs.is_empty()) else { return Verdict::pass() };
+        let number = differs.iter().copied().max().unwrap_or(0);
+        // The first answer that fits none; if each fits one of them, it is the mixture that is wrong.
+        let wrong = (0..number + 1).find(|&at| right.iter().all(|right| answers.get(at) != right.get(at)));
         let operation = asked.get(wrong.unwrap_or(number)).copied();
         let kind = operation.map_or_else(|| "?".into(), |operation| self.workload.kind(operation));
         let text = match wrong {
-            Some(at) => self.wrong(scene, operation, &answers, &committed, at),
-            None => self.mixed(scene, asked.get(differs).copied(), asked.get(differs_too).copied()),
+            Some(at) => self.wrong(scene, operation, &answers, &right, at),
+            None => self.mixed(scene, &differs.iter().map(|&at| asked.get(at).copied()).collect::<Vec<_>>()),
         };
         let what = if wrong.is_some() { "answer" } else { "mixed answers" };
         Verdict::fail(format!("{what} of {kind}"), text)
@@ -103,31 +96,44 @@ impl Equivalence {
         )
     }
 
-    fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &Answers, at: usize) -> String {
+    fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &[Answers], at: usize) -> String {
+        /// More are not read by anybody.
+        const MOST: usize = 4;
         let operation = operation.map_or_else(|| "a later operation".into(), |number| self.named(number));
-        let both = self
-            .expected
-            .rolled_back(scene)
-            .and_then(|other| other.get(at))
-            .filter(|other| Some(*other) != right.get(at));
-        let or = both.map_or_else(String::new, |other| format!(" or {}", shown(Some(other))));
+        let mut instead: Vec<String> = Vec::new();
+        for answers in right {
+            let answer = shown(answers.get(at));
+            if !instead.contains(&answer) {
+                instead.push(answer);
+            }
+        }
+        if instead.len() > MOST {
+            instead.truncate(MOST);
+            instead.push("others".into());
+        }
         format!(
-            "recovery said nothing, but {operation} is answered {} instead of {}{or} ({})",
+            "recovery said nothing, but {operation} is answered {} instead of {} ({})",
             shown(own.get(at)),
-            shown(right.get(at)),
+            instead.join(" or "),
             self.told(scene)
         )
     }
 
-    fn mixed(&self, scene: Scene, undone: Option<usize>, done: Option<usize>) -> String {
+    /// `differs`: where the answers leave each of the right ones.
+    fn mixed(&self, scene: Scene, differs: &[Option<usize>]) -> String {
         let name = |number: Option<usize>| number.map_or_else(|| "a later one".into(), |number| self.named(number));
-        let Scene::During(number) = scene else { return self.told(scene) };
-        format!(
-            "recovery said nothing, but {} is half done: {} is answered as if it had not happened, {} as if it had",
-            self.named(number),
-            name(undone),
-            name(done)
-        )
+        match (scene, differs) {
+            (Scene::During(number), [undone, done]) if self.workload.parts(number).is_empty() => format!(
+                "recovery said nothing, but {} is half done: {} is answered as if it had not happened, {} as if it had",
+                self.named(number),
+                name(*undone),
+                name(*done)
+            ),
+            _ => format!(
+                "recovery said nothing, but no order in which operations can have happened explains all answers ({})",
+                self.told(scene)
+            ),
+        }
     }
 
     /// `operation 17 (i 5 9)`, or a query of the tail.
@@ -141,6 +147,12 @@ impl Equivalence {
     fn told(&self, scene: Scene) -> String {
         match scene {
             Scene::Before => "the crash came before the first operation".into(),
+            Scene::During(number) if !self.workload.parts(number).is_empty() => {
+                format!(
+                    "the crash came during {}, any part of which may have happened, in any order",
+                    self.named(number)
+                )
+            }
             Scene::During(number) => {
                 format!("the crash came during {}, which may have happened or not", self.named(number))
             }

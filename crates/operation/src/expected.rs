@@ -1,5 +1,7 @@
 //! What the program answers without a crash: the whole run, and every run that leaves one operation out.
 
+use std::collections::BTreeMap;
+
 use crate::answers::Answers;
 use crate::scene::Scene;
 use crate::workload::Workload;
@@ -15,19 +17,52 @@ pub struct Expected {
     pub tails: Vec<Option<Answers>>,
     /// By operation: those that follow it within the horizon, and the tail, in a run without it.
     pub without: Vec<Option<Answers>>,
+    /// By border, where operations are windows: what is asked after it, on the pools as they were there.
+    pub at_border: Vec<Answers>,
+    /// More answers that are right, by the number of the scene: of the orders of windows.
+    pub orders: BTreeMap<u64, Vec<Answers>>,
+    /// By border: where the operations that can be asked after it end; windows have no answers of their own.
+    ends: Vec<usize>,
 }
 
 impl Expected {
     pub fn new(workload: &Workload, horizon: usize) -> Expected {
         let count = workload.count();
-        Expected { horizon, whole: Answers::default(), tails: vec![None; count + 1], without: vec![None; count] }
+        Expected {
+            horizon,
+            whole: Answers::default(),
+            tails: vec![None; count + 1],
+            without: vec![None; count],
+            at_border: Vec::new(),
+            orders: BTreeMap::new(),
+            ends: (0..=count).map(|border| workload.next_window(border)).collect(),
+        }
     }
 
     /// Which operations a process that recovered in this scene is asked, before the tail.
     pub fn asked(&self, scene: Scene) -> std::ops::Range<usize> {
+        self.asked_from(scene.next())
+    }
+
+    /// Which operations are asked from this one on.
+    pub fn asked_from(&self, next: usize) -> std::ops::Range<usize> {
         let count = self.without.len();
-        let next = scene.next().min(count);
-        next..(next + self.horizon).min(count)
+        let next = next.min(count);
+        next..(next + self.horizon).min(count).min(self.ends[next])
+    }
+
+    /// All answers that are right: as if everything had happened, first; then as if the operation under way had not, or, if it is
+    /// a window, any of its orders.
+    pub fn right(&self, scene: Scene) -> Vec<Answers> {
+        let Some(committed) = self.committed(scene) else { return Vec::new() };
+        let others = self.rolled_back(scene).into_iter().chain(self.orders.get(&scene.number()).into_iter().flatten());
+        let mut right = vec![committed];
+        for answers in others {
+            if !right.contains(answers) {
+                right.push(answers.clone());
+            }
+        }
+        right
     }
 
     /// The processes that are asked their tail at the border after so many operations: by the first operation that they are asked.
@@ -44,6 +79,9 @@ impl Expected {
     /// As if all operations up to the crash had happened.
     pub fn committed(&self, scene: Scene) -> Option<Answers> {
         let asked = self.asked(scene);
+        if let Some(answers) = self.at_border.get(asked.start) {
+            return Some(answers.clone());
+        }
         let mut answers = Answers::default();
         for number in asked.clone() {
             answers.push(self.whole.get(number)?);

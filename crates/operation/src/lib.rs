@@ -19,4 +19,5 @@ pub mod grammar;
 mod queries;
 pub mod resumed;
 pub mod scene;
+pub mod window;
 pub mod workload;

@@ -17,7 +17,12 @@ pub struct Workload {
     operations: Vec<Range<u64>>,
     tail: Vec<Range<u64>>,
     queries: Queries,
+    /// Of operations that are windows: their parts, as lines behind the tail. Empty for all others.
+    parts: Vec<Vec<Range<u64>>>,
 }
+
+/// Operations at the same time in one window: every order of every part of them must be run once.
+pub const MAX_PARTS: usize = 4;
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
@@ -25,6 +30,11 @@ pub enum WorkloadError {
     Empty,
     #[error("operation {0} has a zero byte in it; operations are lines of text")]
     ZeroByte(usize),
+    #[error(
+        "operation {number} is a window of {parts} operations at the same time; more than {MAX_PARTS} have too many orders to \
+         try: make it smaller"
+    )]
+    TooManyParts { number: usize, parts: usize },
 }
 
 impl Workload {
@@ -37,11 +47,38 @@ impl Workload {
             return Err(WorkloadError::Empty);
         }
         let queries = Queries::of(&text, &operations, &tail);
-        let workload = Workload { text: text.into(), operations, tail, queries };
+        let parts = vec![Vec::new(); operations.len()];
+        let workload = Workload { text: text.into(), operations, tail, queries, parts };
         match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),
         }
+    }
+
+    /// With windows: lines whose parts, between separators, happen at the same time.
+    pub fn with_windows(mut self, separator: &str) -> Result<Workload, WorkloadError> {
+        let mut text = self.text.to_vec();
+        for number in 0..self.count() {
+            let line = self.shown(number);
+            let parts: Vec<&str> = line.split(separator).map(str::trim).collect();
+            match parts.len() {
+                0 | 1 => {}
+                2..=MAX_PARTS => self.parts[number] = add_lines(&mut text, parts.join("\n").as_bytes()),
+                parts => return Err(WorkloadError::TooManyParts { number, parts }),
+            }
+        }
+        self.text = text.into();
+        Ok(self)
+    }
+
+    /// The parts of an operation that is a window, as stretches; none if it is none.
+    pub fn parts(&self, number: usize) -> &[Range<u64>] {
+        self.parts.get(number).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first window from this operation on; or how many operations there are.
+    pub fn next_window(&self, from: usize) -> usize {
+        (from..self.count()).find(|&number| !self.parts(number).is_empty()).unwrap_or(self.count())
     }
 
     /// Operations of a program that reads them itself: their text if it is known. The end of a run is the only query.
@@ -98,7 +135,7 @@ impl Workload {
 
     /// A process that recovered is asked at most so many queries of the tail.
     pub fn limit_queries(&mut self, most: usize) {
-        self.queries.limit(most.min(MAX_STRETCHES - 1));
+        self.queries.limit(most.min(MAX_STRETCHES - 1 - MAX_PARTS));
     }
 
     /// How many that are.
@@ -192,6 +229,17 @@ mod tests {
         assert_eq!(text(workload.tail_stretch()), b"g 1\nn\n");
         assert_eq!(workload.stretch(2..2), 0..0);
         assert_eq!(workload.numbers(1..2).collect::<Vec<_>>(), [1, 3, 4]);
+    }
+
+    #[test]
+    fn windows_have_parts() {
+        let workload = Workload::new(b"a\nb 1 || c\nd", b"q").unwrap().with_windows(" || ").unwrap();
+        let parts: Vec<&[u8]> = workload.parts(1).iter().map(|part| workload.slice(part)).collect();
+        assert_eq!(parts, [&b"b 1\n"[..], b"c\n"]);
+        assert_eq!((workload.parts(0).len(), workload.next_window(0), workload.next_window(2)), (0, 1, 3));
+        assert_eq!(workload.operations(), b"a\nb 1 || c\nd\n");
+        let five = Workload::new(b"a||b||c||d||e", b"").unwrap().with_windows("||");
+        assert_eq!(five, Err(WorkloadError::TooManyParts { number: 0, parts: 5 }));
     }
 
     #[test]

@@ -150,7 +150,8 @@ impl Check {
             arguments.extend(["--operations".into(), "stdin".into()]);
         }
         arguments.push("--".into());
-        arguments.extend(resume.recorded(&self.driver.driven(&self.command)?)?);
+        let separator = self.options.operations.window_separator.as_deref();
+        arguments.extend(resume.recorded(&self.driver.driven(&self.command, separator)?)?);
         let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
         let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
         if operations.is_some() || resume.any() {

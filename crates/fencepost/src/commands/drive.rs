@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use clap::{Args, Subcommand};
 use drive::error::DriveError;
 use drive::protocol::Protocol;
+use drive::socket::Manner;
 use drive::template::words;
 
 use super::driver_options::OpProtocol;
@@ -40,6 +41,9 @@ pub struct Server {
     at: String,
     #[arg(long, value_enum)]
     protocol: OpProtocol,
+    /// Between operations that are sent at the same time.
+    #[arg(long)]
+    separator: Option<String>,
     #[arg(last = true, required = true)]
     command: Vec<OsString>,
 }
@@ -59,8 +63,10 @@ impl Drive {
             Drive::Command(OneEach { first, command }) => {
                 before(first.as_deref()).and_then(|first| Ok(drive::command::run(command, &first)?))
             }
-            Drive::Socket(Server { first, at, protocol, command }) => before(first.as_deref())
-                .and_then(|first| Ok(drive::socket::run(at, Protocol::from(*protocol), command, &first)?)),
+            Drive::Socket(Server { first, at, protocol, separator, command }) => {
+                let manner = Manner { protocol: Protocol::from(*protocol), separator: separator.as_deref() };
+                before(first.as_deref()).and_then(|first| Ok(drive::socket::run(at, manner, command, &first)?))
+            }
             Drive::Answers(File { file, command }) => drive::answers::run(file, command).map_err(Failed::from),
         };
         match ended {

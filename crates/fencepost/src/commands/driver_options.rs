@@ -82,7 +82,7 @@ impl DriverOptions {
     }
 
     /// The command that reads operations from standard input, in place of this one.
-    pub fn driven(&self, command: &[OsString]) -> Result<Vec<OsString>, String> {
+    pub fn driven(&self, command: &[OsString], separator: Option<&str>) -> Result<Vec<OsString>, String> {
         let mut words: Vec<OsString> = Vec::new();
         if self.op_command.is_some() {
             words.extend([own()?, DRIVE.into(), "command".into(), "--".into()]);
@@ -90,7 +90,9 @@ impl DriverOptions {
             address::check(place).map_err(|error| format!("--op-socket: {error}"))?;
             words.extend([own()?, DRIVE.into(), "socket".into(), "--at".into(), place.into()]);
             let protocol = self.op_protocol.to_possible_value().expect("none is left out");
-            words.extend(["--protocol".into(), protocol.get_name().into(), "--".into()]);
+            words.extend(["--protocol".into(), protocol.get_name().into()]);
+            words.extend(separator.into_iter().flat_map(|text| ["--separator".into(), text.into()]));
+            words.push("--".into());
         }
         words.extend(self.words(command)?);
         Ok(words)

@@ -38,16 +38,21 @@ pub struct OperationOptions {
     /// Queries of the tail that a recovered process is asked: those about operations near the crash, and a sample.
     #[arg(long, value_name = "N", default_value_t = QUERIES)]
     pub tail_queries: usize,
+    /// A line with this text in it is a window: the operations between happen at the same time, in any order.
+    #[arg(long, value_name = "TEXT")]
+    pub window_separator: Option<String>,
 }
 
 impl OperationOptions {
     /// The workload, if there is one.
     pub fn workload(&self) -> Result<Option<Workload>, String> {
-        let mut workload = self.given()?;
-        if let Some(workload) = &mut workload {
-            workload.limit_queries(self.tail_queries);
+        let Some(mut workload) = self.given()? else { return Ok(None) };
+        workload.limit_queries(self.tail_queries);
+        let Some(separator) = &self.window_separator else { return Ok(Some(workload)) };
+        if separator.trim().is_empty() {
+            return Err("--window-separator must have more in it than spaces".into());
         }
-        Ok(workload)
+        workload.with_windows(separator).map(Some).map_err(|error| error.to_string())
     }
 
     fn given(&self) -> Result<Option<Workload>, String> {

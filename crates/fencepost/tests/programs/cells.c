@@ -1,12 +1,13 @@
 // A few cells in a pool that take operations: put CELL VALUE, get CELL, sum. How they come is the second argument:
 //   stdin            line by line
 //   do WORD...       one, in the arguments
-//   serve PLACE      at a TCP port (a number) or a Unix socket (a path); `||` on standard input or a line of its own connection
+//   serve PLACE      at a TCP port (a number) or a Unix socket (a path)
 //   file OPS [start N] [skip N] [answers FILE]   all of a file's lines
 // and the rest are ways to misbehave on standard input. With -DBUG a put acknowledges a value that is not in PM.
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <immintrin.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,6 +78,35 @@ __attribute__((noinline)) void operate(char *line, char *answer, size_t room) {
 __attribute__((noinline)) void begin_operation(void) { __asm__ volatile(""); }
 __attribute__((noinline)) void end_operation(void) { __asm__ volatile(""); }
 
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+
+struct part {
+    pthread_t thread;
+    char *line, answer[256];
+};
+
+static void *one_part(void *argument) {
+    struct part *part = argument;
+    pthread_mutex_lock(&one_at_a_time);
+    operate(part->line, part->answer, sizeof part->answer);
+    pthread_mutex_unlock(&one_at_a_time);
+    return 0;
+}
+
+// A line with `||` in it: a thread for each part.
+static void window(char *line) {
+    struct part parts[8];
+    int count = 0;
+    for (char *at = line; at && count < 8; count++) {
+        parts[count].line = at;
+        at = strstr(at, "||");
+        if (at) *at = 0, at += 3;
+        pthread_create(&parts[count].thread, 0, one_part, &parts[count]);
+    }
+    for (int i = 0; i < count; i++) pthread_join(parts[i].thread, 0);
+    for (int i = 0; i < count; i++) fputs(parts[i].answer, stdout);
+}
+
 static int from_stdin(const char *how) {
     char line[256], answer[256], held[256] = "";
     static char all[1 << 16];
@@ -88,6 +118,10 @@ static int from_stdin(const char *how) {
         return 0;
     }
     while (fgets(line, sizeof line, stdin)) {
+        if (strstr(line, "||")) {
+            window(line);
+            continue;
+        }
         operate(line, answer, sizeof answer);
         count++;
         if (!strcmp(how, "dies") && count == 3) abort();
