@@ -29,6 +29,10 @@ pub enum RehearseError {
     State(#[from] TrialError),
     #[error(transparent)]
     Runner(#[from] RunnerError),
+    #[error(
+        "the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared"
+    )]
+    PlainEngine,
     #[error("the program did not read operations from its standard input, one line after the other")]
     NotRead,
     #[error("the program read {read} of {given} operations and then {how}; the last one was `{last}`")]
@@ -62,6 +66,9 @@ impl RehearseError {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
+            RehearseError::PlainEngine => {
+                "leave out --engine plain: the fork server sees where operations begin and end"
+            }
             RehearseError::NotRead => {
                 "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin"
             }
@@ -109,6 +116,9 @@ pub fn rehearse(
     }
     if read < given {
         return Err(RehearseError::ReadLess { read, given, how: ended(reader)?, last: plan.workload.shown(read - 1) });
+    }
+    if runner.stage().is_none() {
+        return Err(RehearseError::PlainEngine);
     }
     let mut rehearsal = Rehearsing { reader, rules, plan, borders: &borders, runner };
     let straight = rehearsal.straight()?;

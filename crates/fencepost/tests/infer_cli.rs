@@ -1,5 +1,6 @@
 //! `--strategy inferred`: conditions are inferred while recording, kept beside the trace, and broken.
 
+#[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
 use std::path::Path;

@@ -239,6 +239,16 @@ fn programs_that_cannot_be_judged() {
 }
 
 #[test]
+fn the_plain_engine_has_no_borders() {
+    assert_said(
+        &fed(&sandbox(), &["--engine", "plain", "--", "./right", "p", "stdin"]),
+        3,
+        "error: the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared\n\
+         help: leave out --engine plain: the fork server sees where operations begin and end",
+    );
+}
+
+#[test]
 fn answers_that_vary() {
     let ran = fed(&sandbox(), &["--", "./right", "p", "varies"]);
     ran.expect(3, &["is not deterministic: operation 1, `put 2 22`, is answered", "leave the operation out"]);

@@ -66,13 +66,13 @@ impl Expected {
     }
 
     /// The processes that are asked their tail at the border after so many operations: by the first operation that they are asked.
-    pub fn asked_here(&self, border: usize) -> std::ops::RangeInclusive<usize> {
+    pub fn asked_here(&self, border: usize) -> std::ops::Range<usize> {
         let count = self.without.len();
         match border.checked_sub(self.horizon) {
-            Some(next) if border < count => next..=next,
-            next if border == count => next.unwrap_or(0)..=count,
+            Some(next) if border < count => next..next + 1,
+            next if border == count => next.unwrap_or(0)..count + 1,
             // Not one: the border is too near to the beginning.
-            _ => 1..=0,
+            _ => 0..0,
         }
     }
 
