@@ -37,8 +37,19 @@ pub struct RootCause {
     pub repair: Option<Repair>,
     /// Failing states that it explains, this one included.
     pub explains: u64,
+    /// Crash points where they are, without repetition; not more than a few hundred.
+    pub points: Vec<EventId>,
     /// The pending lines of the point, for the report: how many states were possible there.
     pub dirty_lines: usize,
+}
+
+impl RootCause {
+    fn seen_at(&mut self, at: EventId) {
+        const MOST: usize = 256;
+        if self.points.len() < MOST && self.points.last() != Some(&at) {
+            self.points.push(at);
+        }
+    }
 }
 
 /// What came of the analysis.
@@ -95,6 +106,7 @@ pub fn analyse<R: Recovery>(
         stretch = stretch.filter(|_| fails_in_order);
         if let Some(cause) = stretch {
             analysis.causes[cause].explains += outcome.failing.len() as u64;
+            analysis.causes[cause].seen_at(outcome.point.at);
             continue;
         }
         if outcome.failing.is_empty() {
@@ -110,7 +122,10 @@ pub fn analyse<R: Recovery>(
             trial.allowance = if late { 0 } else { allowance.runs_per_cause };
             let before = trial.allowance;
             match known.explains(reader, &mut trial, &outcome.point, failing) {
-                Ok(Some(cause)) => analysis.causes[cause].explains += 1,
+                Ok(Some(cause)) => {
+                    analysis.causes[cause].explains += 1;
+                    analysis.causes[cause].seen_at(outcome.point.at);
+                }
                 Ok(None) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
                 Ok(None) => match one(reader, rules, &mut trial, &outcome.point, failing) {
                     Ok(cause) => {
@@ -144,7 +159,10 @@ fn join_breakdowns(causes: &mut Vec<RootCause>) {
             cause.class == Class::Recovery && cause.verdict.symptom.key == other.verdict.symptom.key
         };
         match causes.iter_mut().find(same) {
-            Some(recovery) => recovery.explains += other.explains,
+            Some(recovery) => {
+                recovery.explains += other.explains;
+                other.points.iter().for_each(|&at| recovery.seen_at(at));
+            }
             None => causes.push(other),
         }
     }
@@ -179,6 +197,7 @@ fn one<R: Recovery>(
         verdict,
         repair,
         explains: 1,
+        points: vec![point.at],
         dirty_lines: trial.view.lines().len(),
     })
 }

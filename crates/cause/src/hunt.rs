@@ -25,6 +25,7 @@ use trace::{ReadError, TraceReader};
 use crate::again::AgainError;
 use crate::analyse::{Allowance, AnalyseError, Analysis, RootCause, analyse};
 use crate::bundle::{BundleError, Contents, Expectation};
+use crate::clusters::Clusters;
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
 use crate::exhibit;
 use crate::exhibit::gather::{Case, ExhibitError};
@@ -248,6 +249,9 @@ impl Hunt<'_> {
             }
         }
         let mut findings = Vec::new();
+        let equivalence = runner.equivalence.clone();
+        let mut clusters =
+            equivalence.as_ref().map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
         for Explained { mut finding, causes: numbers } in
             explain(causes, &crash_paths, self.reader.tables(), self.libraries)
         {
@@ -268,6 +272,10 @@ impl Hunt<'_> {
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
             finding.title = format!("{}{}", self.prefix, finding.title);
             finding.notes.extend(hint(self.reader, self.options, cause)?);
+            if let Some(clusters) = &mut clusters {
+                let points: Vec<EventId> = numbers.iter().flat_map(|&number| causes[number].points.clone()).collect();
+                finding.notes.extend(clusters.describe(&points)?);
+            }
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
             match self.write_bundle(&finding, cause, runner) {
                 // What was found is told in any case.

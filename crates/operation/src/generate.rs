@@ -10,14 +10,18 @@ use crate::grammar::{Grammar, Hole, Piece};
 pub struct Generated {
     pub operations: String,
     pub tail: String,
+    /// The name of each operation in the grammar.
+    pub kinds: Vec<String>,
 }
 
 /// `count` operations.
 pub fn generate(grammar: &Grammar, count: usize, seed: u64) -> Generated {
     let mut source = Source { random: Random(seed), used: Vec::new(), grammar };
     let mut operations = String::new();
+    let mut kinds = Vec::new();
     for _ in 0..count {
         let kind = source.kind();
+        kinds.push(grammar.kinds[kind].name.clone());
         for piece in &grammar.kinds[kind].template {
             match piece {
                 Piece::Text(text) => operations.push_str(text),
@@ -26,7 +30,7 @@ pub fn generate(grammar: &Grammar, count: usize, seed: u64) -> Generated {
         }
         operations.push('\n');
     }
-    Generated { operations, tail: tail(grammar, source.used) }
+    Generated { operations, tail: tail(grammar, source.used), kinds }
 }
 
 /// Every query, once per used key if it has a key in it.

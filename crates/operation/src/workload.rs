@@ -19,6 +19,8 @@ pub struct Workload {
     queries: Queries,
     /// Of operations that are windows: their parts, as lines behind the tail. Empty for all others.
     parts: Vec<Vec<Range<u64>>>,
+    /// What kind of operation each is, if somebody has names for them.
+    kinds: Vec<String>,
 }
 
 /// Operations at the same time in one window: every order of every part of them must be run once.
@@ -48,7 +50,7 @@ impl Workload {
         }
         let queries = Queries::of(&text, &operations, &tail);
         let parts = vec![Vec::new(); operations.len()];
-        let workload = Workload { text: text.into(), operations, tail, queries, parts };
+        let workload = Workload { text: text.into(), operations, tail, queries, parts, kinds: Vec::new() };
         match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),
@@ -128,8 +130,16 @@ impl Workload {
         String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
     }
 
-    /// What kind of operation it is: its first word.
+    /// Names for the kinds of the operations, in their order.
+    pub fn name_kinds(&mut self, kinds: Vec<String>) {
+        self.kinds = kinds;
+    }
+
+    /// What kind of operation it is: its name in the grammar, or its first word.
     pub fn kind(&self, number: usize) -> String {
+        if let Some(name) = self.kinds.get(number) {
+            return name.clone();
+        }
         self.shown(number).split_whitespace().next().unwrap_or_default().to_owned()
     }
 

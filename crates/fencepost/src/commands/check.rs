@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cause::transient;
 use clap::{Args, Command, FromArgMatches};
 use finding::finding::Finding;
 use lint::lint::{Active, Options};
@@ -183,6 +184,10 @@ impl Check {
         let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[], recorded };
         match job.hunt(reader, &self.rules.libraries()) {
             Ok((hunted, interrupted)) => {
+                let mut misuse = misuse;
+                if self.options.operations.workload().is_ok_and(|workload| workload.is_some()) {
+                    transient::confirm(&mut misuse, &hunted);
+                }
                 let judged = gate.judge(hunted.findings.iter().cloned().chain(misuse).collect());
                 let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
                 let outcome = Outcome { reader, hunted: &hunted, judged: &judged, options: &self.options, interrupted };

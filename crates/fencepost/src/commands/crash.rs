@@ -85,8 +85,11 @@ impl Crash {
             (Some(path), false) => Some(path.clone()),
             (None, false) => Some(self.default_journal()),
         };
+        // A recording that nobody inferred conditions from is searched without.
+        let inferred = infer::beside(&self.trace).exists();
+        let without = self.options.without_conditions().filter(|_| !inferred);
         let job = Job {
-            options: &self.options,
+            options: without.as_ref().unwrap_or(&self.options),
             trace: &self.trace,
             shard: self.shard,
             journal,

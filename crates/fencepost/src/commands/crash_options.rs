@@ -35,6 +35,9 @@ use crate::render;
 /// Enough for most bugs, and bounded at every crash point.
 const STRATEGIES: &str = "program-order,guaranteed-only,visible:64";
 
+/// Answers show more than recovery does: what is likely to be wrong comes before all that can be told apart.
+const WITH_OPERATIONS: &str = "program-order,guaranteed-only,inferred,visible:64";
+
 /// Answers of a run that are kept: they are compared, so none may be missing.
 const ANSWER_BYTES: u64 = 16 << 20;
 
@@ -61,8 +64,9 @@ pub struct CrashOptions {
     pub budget: BudgetTime,
     /// Which states to try at each crash point, separated by commas: program-order, guaranteed-only, inferred, few-lines:LINES,
     /// torn, random:SEED:STATES, visible[:STATES].
-    #[arg(long, value_name = "LIST", default_value = STRATEGIES)]
-    pub strategy: String,
+    /// [default: program-order,guaranteed-only,visible:64; with operations inferred as well]
+    #[arg(long, value_name = "LIST")]
+    strategy: Option<String>,
     /// Take every crash point in the order of the trace, not first those whose call path is new.
     #[arg(long)]
     pub every: bool,
@@ -216,8 +220,20 @@ impl CrashOptions {
 
     /// The conditions of the run are needed. A list that cannot be read is told elsewhere.
     pub fn breaks_conditions(&self) -> bool {
-        let list = StrategySpec::list(&self.strategy).unwrap_or_default();
+        let list = StrategySpec::list(self.strategy()).unwrap_or_default();
         list.into_iter().any(StrategySpec::needs_conditions)
+    }
+
+    /// Which states to try.
+    pub fn strategy(&self) -> &str {
+        let operations = self.operations.ops.is_some() || self.operations.grammar.is_some();
+        self.strategy.as_deref().unwrap_or(if operations { WITH_OPERATIONS } else { STRATEGIES })
+    }
+
+    /// As if the user had asked for these.
+    pub fn without_conditions(&self) -> Option<CrashOptions> {
+        let known = self.strategy.is_none() && self.breaks_conditions();
+        known.then(|| CrashOptions { strategy: Some(STRATEGIES.to_owned()), ..self.clone() })
     }
 
     pub fn search_options(&self, plan: &Plan) -> Result<SearchOptions, String> {
@@ -231,7 +247,7 @@ impl CrashOptions {
                 creation: self.creation,
                 ..Selection::default()
             },
-            strategies: StrategySpec::list(&self.strategy).map_err(|error| error.to_string())?,
+            strategies: StrategySpec::list(self.strategy()).map_err(|error| error.to_string())?,
             recovery: format!(
                 "{:?} {:?} {:?} {:?}",
                 words(&plan.recovery),

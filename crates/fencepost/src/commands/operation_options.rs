@@ -58,9 +58,10 @@ impl OperationOptions {
     fn given(&self) -> Result<Option<Workload>, String> {
         if let Some(path) = &self.grammar {
             let made = generate(&grammar(path)?, self.count, self.seed);
-            return Workload::new(made.operations.as_bytes(), made.tail.as_bytes())
-                .map(Some)
-                .map_err(|error| format!("{}: {error}", path.display()));
+            let mut workload = Workload::new(made.operations.as_bytes(), made.tail.as_bytes())
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            workload.name_kinds(made.kinds);
+            return Ok(Some(workload));
         }
         let Some(ops) = &self.ops else { return Ok(None) };
         let tail = self.tail.as_deref().map(read).transpose()?.unwrap_or_default();

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use super::buffers;
 use super::dispatch::Call;
 use super::files;
+use super::random;
 use crate::layout;
 use crate::load::{attach, heap, maps, modules, space, user};
 use crate::pm;
@@ -45,6 +46,9 @@ pub fn executable_behind(path: &[u8]) -> Option<Vec<u8>> {
 /// An open that must not show the recorder; `None`: an ordinary one.
 pub fn open(thread: &mut Thread, mut call: Call) -> Option<i64> {
     let at = (call.nr != nr::OPEN && call.nr != nr::CREAT) as usize;
+    if let Some(text) = random::uuid(files::path_argument(call)) {
+        return Some(in_memory(&text, call.nr != nr::CREAT && call.args[at + 1] & O_CLOEXEC != 0));
+    }
     let entry = own(files::path_argument(call))?;
     let flags = match call.nr {
         nr::OPENAT2 => user::read::<u64>(call.args[2])?,

@@ -95,6 +95,26 @@ pub fn serves(fd: i32) -> bool {
     known && is_random_device(fd)
 }
 
+/// What `/proc/sys/kernel/random/uuid` says to the program, if that is what the path at this address names: libpmemobj names its
+/// pools by it.
+pub fn uuid(path: u64) -> Option<Vec<u8>> {
+    const PATH: &[u8] = b"/proc/sys/kernel/random/uuid";
+    if !virtual_random() || user::read::<[u8; 6]>(path)? != PATH[..6] || user::c_string(path)? != PATH {
+        return None;
+    }
+    // RFC 9562: version 4, variant 10.
+    let (high, low) = (word() & !0xf000 | 0x4000, word() & !(3 << 62) | 1 << 63);
+    let text = alloc::format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}\n",
+        high >> 32,
+        high >> 16 & 0xffff,
+        high & 0xffff,
+        low >> 48,
+        low & 0xffff_ffff_ffff
+    );
+    Some(text.into_bytes())
+}
+
 /// One word, for `rdrand` and `rdseed`.
 pub fn word() -> u64 {
     let step = random_word(0).1;

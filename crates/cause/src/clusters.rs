@@ -1,0 +1,129 @@
+//! In which operations a cause shows: by their kind, and by the functions that others of that kind do not go through. So that a
+//! finding says "insert that goes through `grow`".
+//!
+//! Witcher (§5.3) clusters by the path of basic blocks of the operation. The call paths of its PM stores are what every
+//! recording has; they tell a resize from a plain insert, but not two branches of one function.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use finding::blame::{self, Libraries};
+use finding::finding::Role;
+use finding::site::Site;
+use operation::equivalence::Equivalence;
+use operation::scene::Scene;
+use rustc_hash::FxHashMap;
+use trace::event::EventId;
+use trace::symbol::Symbolizer;
+use trace::{ReadError, TraceReader};
+
+/// Events of an operation that are looked at.
+const MOST_EVENTS: u64 = 4000;
+/// Operations of a kind that are compared.
+const ALIKE: usize = 24;
+/// Functions that are named.
+const NAMED: usize = 4;
+/// Clusters that are named.
+const CLUSTERS: usize = 4;
+
+/// Looks at the operations of one trace.
+pub struct Clusters<'a> {
+    reader: &'a TraceReader,
+    equivalence: &'a Equivalence,
+    libraries: &'a Libraries,
+    symbols: Symbolizer<'a>,
+    functions: FxHashMap<usize, Vec<String>>,
+    usual: FxHashMap<String, BTreeSet<String>>,
+}
+
+impl std::fmt::Debug for Clusters<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Clusters").field("known", &self.functions.len()).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Clusters<'a> {
+    pub fn new(reader: &'a TraceReader, equivalence: &'a Equivalence, libraries: &'a Libraries) -> Clusters<'a> {
+        let (functions, usual) = Default::default();
+        Clusters { reader, equivalence, libraries, symbols: Symbolizer::new(reader.tables()), functions, usual }
+    }
+
+    /// A sentence about the operations in which crashes at these points fail; none if there were none.
+    pub fn describe(&mut self, points: &[EventId]) -> Result<Option<String>, ReadError> {
+        let mut clusters: BTreeMap<(String, Vec<String>), BTreeSet<usize>> = BTreeMap::new();
+        for &at in points {
+            let (Scene::During(number) | Scene::After(number)) = self.equivalence.scene(at) else { continue };
+            let kind = self.equivalence.workload.kind(number);
+            let usual = self.usual(&kind)?;
+            let own = self.functions(number)?;
+            let through: Vec<String> = own.iter().filter(|name| !usual.contains(*name)).take(NAMED).cloned().collect();
+            clusters.entry((kind, through)).or_default().insert(number);
+        }
+        let mut clusters: Vec<_> = clusters.into_iter().collect();
+        clusters.sort_by_key(|(_, numbers)| std::cmp::Reverse(numbers.len()));
+        let left_out = clusters.len().saturating_sub(CLUSTERS);
+        let named: Vec<String> =
+            clusters.iter().take(CLUSTERS).map(|(key, numbers)| self.named(key, numbers)).collect();
+        let more = if left_out > 0 { format!("; and {left_out} more") } else { String::new() };
+        Ok((!named.is_empty()).then(|| format!("seen in the operations: {}{more}", named.join("; "))))
+    }
+
+    fn named(&self, (kind, through): &(String, Vec<String>), numbers: &BTreeSet<usize>) -> String {
+        let through = match &through[..] {
+            [] => String::new(),
+            names => format!(" that goes through `{}`", names.join("`, `")),
+        };
+        let first = numbers.first().map_or_else(String::new, |&number| self.equivalence.workload.shown(number));
+        format!("{kind}{through} ({}, first `{first}`)", times(numbers.len()))
+    }
+
+    /// The functions that every operation of a kind goes through.
+    fn usual(&mut self, kind: &str) -> Result<BTreeSet<String>, ReadError> {
+        if let Some(known) = self.usual.get(kind) {
+            return Ok(known.clone());
+        }
+        let count = self.equivalence.borders.count().min(self.equivalence.workload.count());
+        let alike: Vec<usize> = (0..count).filter(|&number| self.equivalence.workload.kind(number) == kind).collect();
+        let mut usual: Option<BTreeSet<String>> = None;
+        for &number in alike.iter().step_by(alike.len().div_ceil(ALIKE).max(1)) {
+            let own: BTreeSet<String> = self.functions(number)?.into_iter().collect();
+            // One that stores nothing has no path.
+            if !own.is_empty() {
+                usual = Some(usual.map_or(own.clone(), |usual| usual.intersection(&own).cloned().collect()));
+            }
+        }
+        let usual = usual.unwrap_or_default();
+        self.usual.insert(kind.to_owned(), usual.clone());
+        Ok(usual)
+    }
+
+    /// The program's own functions on the call paths of an operation's events, outermost first.
+    fn functions(&mut self, number: usize) -> Result<Vec<String>, ReadError> {
+        if let Some(known) = self.functions.get(&number) {
+            return Ok(known.clone());
+        }
+        let borders = &self.equivalence.borders;
+        let (Some(begin), Some(end)) = (borders.begin(number), borders.end(number)) else { return Ok(Vec::new()) };
+        let end = EventId(end.0.min(begin.0.saturating_add(MOST_EVENTS)));
+        let mut sites = BTreeSet::new();
+        let mut events = self.reader.events_in(EventId(begin.0 + 1)..end);
+        while let Some(event) = events.next()? {
+            sites.insert((event.context, event.pc));
+        }
+        let mut names: Vec<String> = Vec::new();
+        for (context, pc) in sites {
+            let path = blame::frames(Site { pc, context }, Role::Event, self.reader.tables(), &mut self.symbols);
+            let own = path.into_iter().rev().filter(|frame| !self.libraries.own(frame));
+            for name in own.filter_map(|frame| frame.function) {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        self.functions.insert(number, names.clone());
+        Ok(names)
+    }
+}
+
+fn times(count: usize) -> String {
+    if count == 1 { "once".into() } else { format!("{count} times") }
+}
