@@ -44,6 +44,8 @@ enum Bench {
     Crash(bench::CrashBench),
     /// States possible, inferred and visible, and what each finds, on programs with operations and PMDK's maps.
     Infer(bench::InferBench),
+    /// Time, memory and findings of Fencepost beside Valgrind, QEMU and PMDK's tools, on the same programs.
+    Compare(bench::CompareBench),
 }
 
 impl Cli {
@@ -58,6 +60,7 @@ impl Cli {
             Chore::Bench(Bench::Lint(chore)) => chore.run(),
             Chore::Bench(Bench::Crash(chore)) => chore.run(),
             Chore::Bench(Bench::Infer(chore)) => chore.run(),
+            Chore::Bench(Bench::Compare(chore)) => chore.run(),
         }
     }
 }

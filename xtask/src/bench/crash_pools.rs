@@ -18,7 +18,7 @@ const SIZES: [u32; 2] = [8, 1024];
 /// What the project asks for: so many times the cost of a state in the small pool.
 const GOAL: f64 = 1.5;
 
-const EVERY_STATE: [&str; 3] = ["--no-equivalence", "--strategy", "few-lines:2"];
+pub(super) const EVERY_STATE: [&str; 3] = ["--no-equivalence", "--strategy", "few-lines:2"];
 
 /// CPU and wall time of a state, by run.
 #[derive(Debug, Default)]
@@ -68,7 +68,7 @@ pub fn run(executable: &Path, scratch: &Scratch, runs: u32) -> anyhow::Result<bo
     Ok(worst <= GOAL)
 }
 
-fn compile() -> anyhow::Result<PathBuf> {
+pub(super) fn compile() -> anyhow::Result<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench/pool.c");
     let folder = build::targets_folder()?;
     fs::create_dir_all(&folder)?;
@@ -80,6 +80,6 @@ fn compile() -> anyhow::Result<PathBuf> {
     Ok(output)
 }
 
-fn command(program: &Path, size: u32, what: &str) -> Vec<String> {
+pub(super) fn command(program: &Path, size: u32, what: &str) -> Vec<String> {
     vec![program.display().to_string(), "pool".to_owned(), size.to_string(), what.to_owned()]
 }

@@ -39,7 +39,7 @@ impl Summary {
     }
 }
 
-fn number(object: &str, field: &str) -> Option<u64> {
+pub(super) fn number(object: &str, field: &str) -> Option<u64> {
     let (_, rest) = object.split_once(&format!("\"{field}\":"))?;
     rest.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }

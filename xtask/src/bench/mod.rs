@@ -1,7 +1,8 @@
 //! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost;
-//! `cargo xtask bench infer`, how few states break an inferred condition.
+//! `cargo xtask bench infer`, how few states break an inferred condition; `cargo xtask bench compare`, all beside the peers.
 
 mod chore;
+mod compare;
 mod crash;
 mod crash_mumak;
 mod crash_pools;
@@ -16,5 +17,6 @@ mod table;
 mod workload;
 
 pub use chore::RecordBench;
+pub use compare::CompareBench;
 pub use crash::CrashBench;
 pub use infer::InferBench;
