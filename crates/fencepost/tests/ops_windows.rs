@@ -41,7 +41,11 @@ fn one_of_three_at_the_same_time_is_lost() {
     let found = check("-DBUG=1", WINDOWS);
     assert_eq!(found.code, Some(1), "{}{}", found.out, found.err);
     assert!(found.out.contains("in `run` (accounts.c:"), "{}", found.out);
-    assert!(found.out.contains("a power failure can lose it") && found.out.contains("`b 3`"), "{}", found.out);
+    assert!(
+        found.out.contains("`b 3`") && found.out.contains("operation 1 (`a 2 1 || a 3 2 || a 1 7`)"),
+        "{}",
+        found.out
+    );
 }
 
 #[test]

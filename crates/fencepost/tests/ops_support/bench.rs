@@ -11,9 +11,11 @@ use targets::crash::{CrashTarget, Variant};
 const TIME_LIMIT_SECONDS: &str = "300";
 /// How long a recovery and what it is asked may take: those that hang do so a few times.
 const RECOVERY_LIMIT: &str = "1s";
+/// Of a server, which is two processes more.
+const SERVER_LIMIT: &str = "10s";
 /// Enough for every table to grow and every log to be compacted.
 const OPERATIONS: &str = "60";
-/// A recovery of libpmemobj takes more than ten milliseconds even natively.
+/// A recovery of libpmemobj takes more than ten milliseconds even natively, and a server is started anew for each.
 const OPERATIONS_OF_SLOW: &str = "20";
 const STRATEGY: &str = "program-order,guaranteed-only,visible:8";
 
@@ -40,16 +42,20 @@ impl<'t> Bench<'t> {
         Ok(Bench { target, program, folder })
     }
 
-    /// Does the program read its operations from standard input?
-    pub fn can_ask(target: &CrashTarget) -> bool {
-        !target.run.iter().any(|word| word == "{socket}")
+    /// A server is asked through its socket, and does nothing without operations.
+    pub fn is_server(target: &CrashTarget) -> bool {
+        target.run.iter().any(|word| word == "{socket}")
     }
 
     /// With operations, and the tail of queries.
     pub fn check(&self, seed: u32) -> Result<Checked, String> {
         let seed = seed.to_string();
         let grammar = self.grammar()?;
-        self.run(&["--grammar", &grammar, "--count", self.operations(), "--seed", &seed], Stdio::null())
+        let mut options = vec!["--grammar", &grammar, "--count", self.operations(), "--seed", &seed];
+        if Bench::is_server(self.target) {
+            options.extend(["--op-socket", "{socket}"]);
+        }
+        self.run(&options, Stdio::null())
     }
 
     /// The same workload on standard input, and recovery alone to tell what went wrong.
@@ -73,7 +79,7 @@ impl<'t> Bench<'t> {
     }
 
     fn is_slow(&self) -> bool {
-        self.target.name.starts_with("pmdk/")
+        self.target.name.starts_with("pmdk/") || Bench::is_server(self.target)
     }
 
     fn operations(&self) -> &'static str {
@@ -87,8 +93,9 @@ impl<'t> Bench<'t> {
 
     fn run(&self, options: &[&str], input: Stdio) -> Result<Checked, String> {
         let mut arguments = vec!["check", "--no-lint", "--message-format", "json", "--budget", "120s", "--jobs", "1"];
-        arguments.extend(["--timeout", RECOVERY_LIMIT, "--strategy", STRATEGY]);
-        if self.is_slow() {
+        let limit = if Bench::is_server(self.target) { SERVER_LIMIT } else { RECOVERY_LIMIT };
+        arguments.extend(["--timeout", limit, "--strategy", STRATEGY]);
+        if self.target.name.starts_with("pmdk/") {
             arguments.extend(["--occurrences", "2"]);
         }
         arguments.extend(options);

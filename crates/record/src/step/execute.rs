@@ -5,12 +5,12 @@ use yaxpeax_x86::long_mode::Instruction;
 
 use super::effect::{self, Effect, Span, Special};
 use super::error::StepError;
-use super::operand;
 use super::ptrace::{self, Registers, Stop, Tid};
 use super::session::{Session, Task};
 use super::space::{self, Piece};
 use super::unknown;
 use super::xstate::ExtendedState;
+use super::{operand, operations};
 
 /// How a step ended.
 #[derive(Debug)]
@@ -51,6 +51,7 @@ pub fn execute(session: &mut Session, task: &mut Task) -> Result<Stepped, StepEr
         task.last_pc = pc;
         return Ok(Stepped::Done);
     }
+    operations::marked(session, task, pc, &bytes)?;
     let effect_special = effect.special;
     let noted = Noted::new(session, task, effect)?;
     ptrace::single_step(task.tid, 0)?;

@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use trace::event::EventKind;
+use wire::mark;
 
 use super::error::StepError;
 use super::ptrace::{Registers, Tid};
@@ -40,6 +41,22 @@ pub fn read(session: &mut Session, task: &mut Task, r: &Registers) -> Result<(),
     task.space.borrow_mut().operations = Operations { begun: index + 1, open: true };
     session.emit(task, r.rip, EventKind::OperationBegin { index })?;
     Answer { result: line.len() as u64, writes: vec![(r.rsi, line)] }.give(session, task, r, 2)
+}
+
+/// An instruction that marks where an operation begins or ends. One that begins ends the one before. Where lines are operations,
+/// marks are none.
+pub fn marked(session: &mut Session, task: &mut Task, pc: u64, code: &[u8]) -> Result<(), StepError> {
+    let begins = code.starts_with(&mark::BEGIN);
+    if session.options.operations_stdin || !(begins || code.starts_with(&mark::END)) {
+        return Ok(());
+    }
+    finish(session, task, pc)?;
+    if !begins {
+        return Ok(());
+    }
+    let index = task.space.borrow().operations.begun;
+    task.space.borrow_mut().operations = Operations { begun: index + 1, open: true };
+    session.emit(task, pc, EventKind::OperationBegin { index })
 }
 
 /// The operation under way, if there is one, is over.
