@@ -36,6 +36,7 @@ fn cause(recorded: &Recorded, at: u64, missing: u64, present: u64) -> RootCause 
         verdict: Verdict::pass(),
         repair: None,
         explains: 1,
+        points: Vec::new(),
         dirty_lines: 2,
     }
 }
