@@ -23,7 +23,7 @@ const NOTICED: [Case; 9] = [
     ("pmdk/tx_list", Variant(1), "atomicity: a field outside the transaction"),
     ("c/redo", Variant(6), "durability"),
     ("c/radix", Variant(5), "atomicity"),
-    ("cpp/level_hash", Variant(9), "recovery: does not end"),
+    ("cpp/level_hash", Variant(10), "recovery: crashes"),
     ("rust/append_log", Variant(1), "ordering"),
     ("pmdk/atomic_map", Variant(3), "ordering"),
     ("c/queue", TWIN, "none: the correct twin"),

@@ -113,11 +113,11 @@ pub fn memcheck(stderr: &str) -> String {
     if stderr.contains("unhandled instruction bytes") {
         return "cannot run it (unhandled instruction)".to_owned();
     }
-    let errors = stderr.rsplit_once("ERROR SUMMARY: ").and_then(|(_, rest)| rest.split_whitespace().next());
-    match errors {
-        Some("0") => "nothing".to_owned(),
-        Some(errors) => format!("{errors} errors"),
-        None => "no summary".to_owned(),
+    let summary = stderr.rsplit_once("ERROR SUMMARY: ").map(|(_, rest)| rest.split_whitespace().collect::<Vec<_>>());
+    match summary.as_deref() {
+        Some(["0", ..]) => "nothing".to_owned(),
+        Some([errors, "errors", "from", contexts, ..]) => format!("{errors} errors in {contexts} contexts"),
+        _ => "no summary".to_owned(),
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn memcheck_is_read() {
         assert_eq!(memcheck("==1== ERROR SUMMARY: 0 errors from 0 contexts"), "nothing");
-        assert_eq!(memcheck("==1== ERROR SUMMARY: 7 errors from 2 contexts"), "7 errors");
+        assert_eq!(memcheck("==1== ERROR SUMMARY: 7 errors from 2 contexts"), "7 errors in 2 contexts");
         assert_eq!(
             memcheck("vex amd64->IR: unhandled instruction bytes: 0x66\nERROR SUMMARY: 0 errors"),
             "cannot run it (unhandled instruction)"
