@@ -59,7 +59,9 @@ fn file_read(call: Call) {
 /// Calls that change a pool through a descriptor: a rehearsal's fork must not.
 fn file_change(thread: &mut Thread, call: Call) {
     let fd = match call.nr {
-        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::FTRUNCATE | nr::FALLOCATE => call.fd(0),
+        nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::FTRUNCATE | nr::FALLOCATE => {
+            call.fd(0)
+        }
         nr::SENDFILE => call.fd(0),
         nr::COPY_FILE_RANGE | nr::SPLICE => call.fd(2),
         // A mapping that comes late would be shared.

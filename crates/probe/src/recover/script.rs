@@ -32,7 +32,8 @@ pub fn read(most: usize) -> Vec<u8> {
         if stretch >= count.min(MAX_STRETCHES) {
             return Vec::new();
         }
-        let (at, end) = (OFFSET.load(Ordering::Relaxed), control().recovery.stretches[stretch].to.load(Ordering::Relaxed));
+        let (at, end) =
+            (OFFSET.load(Ordering::Relaxed), control().recovery.stretches[stretch].to.load(Ordering::Relaxed));
         if at < end {
             let mut bytes = alloc::vec![0u8; most.min((end - at) as usize)];
             let got = sys!(nr::PREAD64, 0, bytes.as_mut_ptr(), bytes.len(), at).max(0) as usize;

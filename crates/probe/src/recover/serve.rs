@@ -114,7 +114,10 @@ fn wait_until_wanted(done: u32) -> u32 {
 pub fn serve(thread: &mut Thread, place: u32) {
     const PR_SET_CHILD_SUBREAPER: u64 = 36;
     if place == state::BORDER && !is_alone() {
-        crate::refuse!(thread, "the program has several threads or processes, so that it cannot be forked between operations");
+        crate::refuse!(
+            thread,
+            "the program has several threads or processes, so that it cannot be forked between operations"
+        );
     }
     let snapshot = Snapshot::take();
     sys!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1);
