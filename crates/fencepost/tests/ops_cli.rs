@@ -266,6 +266,12 @@ fn workloads_that_are_none() {
     fs::write(sandbox.path("keys"), "[operations]\nget = \"get {key}\"\n").expect("writable");
     said(&["--ops", "none"], "error: cannot read none: No such file or directory (os error 2)");
     said(&["--ops", "empty"], "error: empty: there is not one operation in it; write one per line");
+    fs::write(sandbox.path("many"), "get 1\n".repeat(70_000)).expect("writable");
+    said(
+        &["--ops", "ops", "--tail", "many"],
+        "error: ops: 5 operations and 70000 queries are more than the 65535 whose answers can be told apart in one run; give \
+         it fewer operations, or a shorter tail",
+    );
     said(&["--ops", "ops", "--tail", "none"], "error: cannot read none: No such file or directory (os error 2)");
     said(&["--grammar", "none"], "error: cannot read none: No such file or directory (os error 2)");
     let wrong = check(&sandbox, &[&["--grammar", "hole"], &target[..]].concat());

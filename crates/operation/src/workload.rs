@@ -3,10 +3,9 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recover::command::MAX_STRETCHES;
+use recover::command::{MAX_ANSWERS, MAX_STRETCHES};
 
 use crate::queries::Queries;
-
 use crate::resumed::EXIT;
 
 /// Operations in order, then the tail.
@@ -23,6 +22,10 @@ pub struct Workload {
     kinds: Vec<String>,
 }
 
+/// Operations and queries of a program that reads them from standard input: one run is given all of them, and the end of the
+/// last answer is a border, too.
+pub const MAX_LINES: usize = MAX_ANSWERS - 1;
+
 /// Operations at the same time in one window: every order of every part of them must be run once.
 pub const MAX_PARTS: usize = 4;
 
@@ -33,6 +36,11 @@ pub enum WorkloadError {
     #[error("operation {0} has a zero byte in it; operations are lines of text")]
     ZeroByte(usize),
     #[error(
+        "{operations} operations and {queries} queries are more than the {MAX_LINES} whose answers can be told apart in one run; \
+         give it fewer operations, or a shorter tail"
+    )]
+    TooLong { operations: usize, queries: usize },
+    #[error(
         "operation {number} is a window of {parts} operations at the same time; more than {MAX_PARTS} have too many orders to \
          try: make it smaller"
     )]
@@ -42,6 +50,16 @@ pub enum WorkloadError {
 impl Workload {
     /// From the lines of two texts. Empty lines are operations too: some programs take them.
     pub fn new(operations: &[u8], tail: &[u8]) -> Result<Workload, WorkloadError> {
+        let workload = Workload::of_lines(operations, tail)?;
+        match (workload.count(), workload.tail_count()) {
+            (operations, queries) if operations + queries > MAX_LINES => {
+                Err(WorkloadError::TooLong { operations, queries })
+            }
+            _ => Ok(workload),
+        }
+    }
+
+    fn of_lines(operations: &[u8], tail: &[u8]) -> Result<Workload, WorkloadError> {
         let mut text = Vec::with_capacity(operations.len() + tail.len() + 2);
         let operations = add_lines(&mut text, operations);
         let tail = add_lines(&mut text, tail);
@@ -86,7 +104,7 @@ impl Workload {
     /// Operations of a program that reads them itself: their text if it is known. The end of a run is the only query.
     pub fn unread(count: usize, text: Option<&[u8]>) -> Result<Workload, WorkloadError> {
         let nameless = "operation\n".repeat(count);
-        Workload::new(text.unwrap_or(nameless.as_bytes()), EXIT.as_bytes())
+        Workload::of_lines(text.unwrap_or(nameless.as_bytes()), EXIT.as_bytes())
     }
 
     /// All lines: what the stretches refer to.
@@ -256,5 +274,10 @@ mod tests {
     fn what_is_no_workload() {
         assert_eq!(Workload::new(b"", b"g 1"), Err(WorkloadError::Empty));
         assert_eq!(Workload::new(b"a\n\0\n", b""), Err(WorkloadError::ZeroByte(1)));
+        let most = "a\n".repeat(MAX_LINES);
+        assert!(Workload::new(most.as_bytes(), b"").is_ok());
+        let too_long = WorkloadError::TooLong { operations: MAX_LINES, queries: 1 };
+        assert_eq!(Workload::new(most.as_bytes(), b"q"), Err(too_long));
+        assert!(Workload::unread(2 * MAX_LINES, None).is_ok(), "nobody serves these");
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use wire::recover::MAX_STRETCHES;
+pub use wire::recover::{MAX_ANSWERS, MAX_STRETCHES};
 
 /// What a run finds on its standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
