@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crash::image::CrashImage;
@@ -31,7 +32,8 @@ use crate::exhibit;
 use crate::exhibit::gather::{Case, ExhibitError};
 use crate::explain::{Explained, describe_repair, explain};
 use crate::hint::hint;
-use crate::rehearse::{RehearseError, Rehearsed, rehearse};
+use crate::rehearse::{Rehearsed, rehearse};
+use crate::rehearse_error::RehearseError;
 use crate::runner::{Plan, Runner, RunnerError};
 use crate::trial::{Assignment, TrialError};
 
@@ -111,8 +113,11 @@ pub enum HuntError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     Survey,
-    /// Runs without a crash, to know the right answers.
-    Rehearse,
+    /// Runs without a crash, to know the right answers: this operation of so many is next.
+    Rehearse {
+        next: usize,
+        operations: usize,
+    },
     Search(Progress),
     /// Root causes of so many failing states.
     Analyse(u64),
@@ -132,9 +137,16 @@ impl Hunt<'_> {
         let mut scenes = Arc::default();
         let begun = Instant::now();
         if let Some(operations) = &self.plan.operations {
-            on_phase(Phase::Rehearse);
-            let Rehearsed { equivalence, notes } =
-                rehearse(self.reader, self.options.rules, operations, &mut runners[0])?;
+            let count = operations.workload.count();
+            let goes_on = |next: usize| {
+                on_phase(Phase::Rehearse { next, operations: count });
+                !self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+            };
+            let rehearsed = rehearse(self.reader, self.options.rules, operations, &mut runners[0], &goes_on);
+            let Rehearsed { equivalence, notes } = match rehearsed {
+                Err(RehearseError::Stopped) => return Ok(self.stopped(&survey)),
+                rehearsed => rehearsed?,
+            };
             rehearsal_notes = notes;
             scenes = Arc::new(equivalence.borders.scenes());
             let equivalence = Arc::new(equivalence);
@@ -184,6 +196,19 @@ impl Hunt<'_> {
             findings.extend(again.findings);
         }
         Ok(Hunted { findings, coverage, notes, points, judged_creation: self.options.selection.creation })
+    }
+
+    /// Nothing can be judged without right answers. What a journal knows stays there, for the next time.
+    fn stopped(&self, survey: &Survey) -> Hunted {
+        Hunted {
+            findings: Vec::new(),
+            coverage: coverage(survey, self.options, self.shard, &[]),
+            notes: vec![
+                "interrupted in the runs without a crash that tell the right answers: no crash was simulated".into(),
+            ],
+            points: Vec::new(),
+            judged_creation: self.options.selection.creation,
+        }
     }
 
     /// With everything in PM after the last event, recovery must pass, or the user has named the wrong command. Returns

@@ -29,6 +29,7 @@ mod lvalue;
 pub mod minimise;
 mod program_order;
 pub mod rehearse;
+pub mod rehearse_error;
 mod rehearse_resumed;
 mod rehearse_windows;
 pub mod repair;

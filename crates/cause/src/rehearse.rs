@@ -4,7 +4,7 @@
 //! The rehearsal begins with the pools as they were before the first operation, all stores in PM. A program that cannot be
 //! forked (threads, several processes) is asked in another way: it is started anew on the pools as they were at each border.
 
-use crash::walk::{Rules, Walk, WalkError};
+use crash::walk::{Rules, Walk};
 use operation::answers::{Answers, shown};
 use operation::equivalence::{Asking, Equivalence};
 use operation::expected::Expected;
@@ -15,79 +15,9 @@ use recover::server::{ServerError, Step};
 use trace::event::{EventKind, ExitStatus};
 use trace::{ReadError, TraceReader};
 
+use crate::rehearse_error::RehearseError;
 use crate::runner::{OperationPlan, Runner, RunnerError};
 use crate::trial::{Assignment, TrialError};
-
-/// No answers could be had to compare with.
-#[derive(Debug, thiserror::Error)]
-pub enum RehearseError {
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    #[error(transparent)]
-    Walk(#[from] WalkError),
-    #[error(transparent)]
-    State(#[from] TrialError),
-    #[error(transparent)]
-    Runner(#[from] RunnerError),
-    #[error(
-        "the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared"
-    )]
-    PlainEngine,
-    #[error("the program did not read operations from its standard input, one line after the other")]
-    NotRead,
-    #[error("the program read {read} of {given} operations and then {how}; the last one was `{last}`")]
-    ReadLess { read: usize, given: usize, how: String, last: String },
-    #[error(
-        "the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`"
-    )]
-    Died { how: String, answered: usize, given: usize, last: String },
-    #[error("the program answers nothing: it wrote nothing to its standard output for any of {0} operations")]
-    NoAnswers(usize),
-    #[error(
-        "the program answers out of step: it reads on before it has answered (operation {number}, `{operation}`, has no answer, \
-         and more is written after the last one); it must write and flush each answer before it reads the next operation"
-    )]
-    OutOfStep { number: usize, operation: String },
-    #[error("`{command}` ({how}) wrote {lines} lines where {wanted} operations are to be answered by one line each")]
-    Lines { command: String, how: String, lines: usize, wanted: usize },
-    #[error(
-        "the program is not deterministic: operation {number}, `{operation}`, is answered {one} in one run and {other} in \
-         another, without any crash; answers that vary cannot be compared"
-    )]
-    Varies { number: usize, operation: String, one: String, other: String },
-}
-
-impl RehearseError {
-    /// Does it say something about the program, and not about the machine?
-    pub fn is_about_the_program(&self) -> bool {
-        !self.advice().is_empty()
-    }
-
-    /// What to do about it.
-    pub fn advice(&self) -> &'static str {
-        match self {
-            RehearseError::PlainEngine => {
-                "leave out --engine plain: the fork server sees where operations begin and end"
-            }
-            RehearseError::NotRead => {
-                "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin"
-            }
-            RehearseError::ReadLess { .. } => {
-                "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
-            }
-            RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
-            RehearseError::NoAnswers(_) => {
-                "add queries to the operations, or as a tail (--tail): answers are what is compared"
-            }
-            RehearseError::OutOfStep { .. } => "let it flush its output after each answer, and read one line at a time",
-            RehearseError::Lines { .. } => {
-                "run it by hand: without a crash, it must write a line for each operation that it runs, and nothing else"
-            }
-            RehearseError::Varies { .. } => "leave the operation out, or make its answer the same in every run",
-            _ => "",
-        }
-    }
-}
 
 /// What the rehearsal brought.
 #[derive(Debug)]
@@ -97,16 +27,20 @@ pub struct Rehearsed {
     pub notes: Vec<String>,
 }
 
+/// Told, before every run, which operation is next; false: the user does not want to wait for more.
+pub type Watch<'a> = &'a dyn Fn(usize) -> bool;
+
 /// Runs the operations without a crash.
 pub fn rehearse(
     reader: &TraceReader,
     rules: Rules,
     plan: &OperationPlan,
     runner: &mut Runner,
+    goes_on: Watch<'_>,
 ) -> Result<Rehearsed, RehearseError> {
     let borders = Borders::of(reader, &plan.borders)?;
     if let Asking::Resumed(templates) = &plan.asking {
-        let mut rehearsal = Rehearsing { reader, rules, plan, borders: &borders, runner };
+        let mut rehearsal = Rehearsing::new(reader, rules, plan, &borders, runner, goes_on)?;
         let expected = rehearsal.resumed(templates)?;
         return Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes: Vec::new() });
     }
@@ -120,7 +54,7 @@ pub fn rehearse(
     if runner.stage().is_none() {
         return Err(RehearseError::PlainEngine);
     }
-    let mut rehearsal = Rehearsing { reader, rules, plan, borders: &borders, runner };
+    let mut rehearsal = Rehearsing::new(reader, rules, plan, &borders, runner, goes_on)?;
     let straight = rehearsal.straight()?;
     let window = plan.workload.next_window(0);
     rehearsal.varies(&straight, window)?;
@@ -178,6 +112,10 @@ fn ended(reader: &TraceReader) -> Result<String, ReadError> {
     Ok(how)
 }
 
+fn whole(run: RunReport, kept: u64) -> Result<RunReport, RehearseError> {
+    if run.output_cut { Err(RehearseError::TooMuch(kept >> 20)) } else { Ok(run) }
+}
+
 /// What is written after the last operation.
 fn farewell(run: &RunReport, operations: usize) -> Vec<u8> {
     let from = run.borders.get(operations).map_or(run.stdout.len(), |&at| at as usize);
@@ -185,14 +123,31 @@ fn farewell(run: &RunReport, operations: usize) -> Vec<u8> {
 }
 
 pub(crate) struct Rehearsing<'a> {
-    reader: &'a TraceReader,
-    rules: Rules,
+    /// From border to border: the way back to an earlier one is the longer.
+    walk: Walk<'a>,
     pub(crate) plan: &'a OperationPlan,
     pub(crate) borders: &'a Borders,
     pub(crate) runner: &'a mut Runner,
+    goes_on: Watch<'a>,
 }
 
-impl Rehearsing<'_> {
+impl<'a> Rehearsing<'a> {
+    fn new(
+        reader: &'a TraceReader,
+        rules: Rules,
+        plan: &'a OperationPlan,
+        borders: &'a Borders,
+        runner: &'a mut Runner,
+        goes_on: Watch<'a>,
+    ) -> Result<Rehearsing<'a>, RehearseError> {
+        Ok(Rehearsing { walk: Walk::new(reader, rules)?, plan, borders, runner, goes_on })
+    }
+
+    /// Before a run.
+    pub(crate) fn watch(&self, number: usize) -> Result<(), RehearseError> {
+        if (self.goes_on)(number) { Ok(()) } else { Err(RehearseError::Stopped) }
+    }
+
     fn all(&self) -> Vec<std::ops::Range<u64>> {
         let workload = &self.plan.workload;
         let all = [workload.stretch(0..workload.count()), workload.tail_stretch()];
@@ -201,10 +156,13 @@ impl Rehearsing<'_> {
 
     /// Puts the pools into the slot as they were when operation `number` began, or after the last one.
     pub(crate) fn show(&mut self, number: usize) -> Result<(), RehearseError> {
-        let at = self.borders.begin(number).or_else(|| self.borders.end(number - 1));
-        let mut walk = Walk::new(self.reader, self.rules)?;
-        walk.advance_to(at.unwrap_or_default())?;
-        let view = walk.view();
+        self.watch(number)?;
+        let at = self.borders.begin(number).or_else(|| self.borders.end(number - 1)).unwrap_or_default();
+        if self.walk.at() > at {
+            self.walk.rewind()?;
+        }
+        self.walk.advance_to(at)?;
+        let view = self.walk.view();
         let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
         Ok(self.runner.show(&image)?)
     }
@@ -218,7 +176,12 @@ impl Rehearsing<'_> {
             }
             None => self.runner.plain_run(Operations { text, stretches })?,
         };
-        Ok(run)
+        self.is_whole(run)
+    }
+
+    /// Nothing of the output is missing.
+    pub(crate) fn is_whole(&self, run: RunReport) -> Result<RunReport, RehearseError> {
+        whole(run, self.runner.kept_output())
     }
 
     /// All operations and the tail, in one run: it must go well, and answer.
@@ -283,7 +246,8 @@ impl Rehearsing<'_> {
             self.show(0)?;
             let text = std::sync::Arc::clone(self.plan.workload.text());
             let stretches = self.all();
-            outputs.push((self.runner.plain_run(Operations { text, stretches })?.stdout, known));
+            let run = self.runner.plain_run(Operations { text, stretches })?;
+            outputs.push((self.is_whole(run)?.stdout, known));
         }
         if let Some(recorded) = &self.plan.recorded {
             outputs.push((recorded.clone(), window));
@@ -337,6 +301,7 @@ impl Rehearsing<'_> {
         self.show(0)?;
         let workload = &self.plan.workload;
         let count = workload.count();
+        let (goes_on, kept) = (self.goes_on, self.runner.kept_output());
         let mut expected = Expected::new(workload, self.plan.horizon);
         let Some((server, slot, plan)) = self.runner.stage() else {
             return Err(RunnerError::Server(ServerError::Refused("plain mode was asked for".into())).into());
@@ -344,6 +309,9 @@ impl Rehearsing<'_> {
         let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits);
         let (mut live, mut step) = begun.map_err(RunnerError::from)?;
         for number in 0..=count {
+            if !goes_on(number) {
+                return Err(RehearseError::Stopped);
+            }
             let Step::Border(_) = &step else {
                 let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
                 let last = workload.shown(number.saturating_sub(1));
@@ -355,7 +323,8 @@ impl Rehearsing<'_> {
                 });
             };
             let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
-                live.branch(stretches).map(|run| Answers::of(&run, given)).map_err(RunnerError::from)
+                let run = live.branch(stretches).map_err(RunnerError::from)?;
+                Ok::<_, RehearseError>(Answers::of(&whole(run, kept)?, given))
             };
             for next in expected.asked_here(number) {
                 let queries = workload.tail_stretches(next);

@@ -6,7 +6,8 @@ use operation::expected::Expected;
 use operation::resumed::{Templates, answers, lines};
 use operation::scene::Scene;
 
-use crate::rehearse::{RehearseError, Rehearsing};
+use crate::rehearse::Rehearsing;
+use crate::rehearse_error::RehearseError;
 
 impl Rehearsing<'_> {
     /// The whole run, twice, and every run without one operation.
@@ -39,6 +40,7 @@ impl Rehearsing<'_> {
         self.show(0)?;
         let command = self.runner.of_words(words);
         let run = self.runner.plain_command(&command)?;
+        let run = self.is_whole(run)?;
         let answers = answers(&run);
         let lines = answers.count() - 1;
         if lines != wanted {

@@ -9,7 +9,8 @@ use operation::expected::Expected;
 use operation::scene::Scene;
 use operation::window::{partial_orders, whole_orders};
 
-use crate::rehearse::{RehearseError, Rehearsing};
+use crate::rehearse::Rehearsing;
+use crate::rehearse_error::RehearseError;
 
 impl Rehearsing<'_> {
     pub(crate) fn windowed(&mut self) -> Result<Expected, RehearseError> {

@@ -332,6 +332,11 @@ impl Runner {
         Command { program: program.into(), args, ..self.plan.recovery.clone() }
     }
 
+    /// Bytes of a run's output that are kept.
+    pub(crate) fn kept_output(&self) -> u64 {
+        self.plan.limits.output
+    }
+
     /// The fork server's commands, and the slot that they work on. It must be shown something before it is used again.
     pub(crate) fn stage(&mut self) -> Option<(&mut Server, &Slot, &Plan)> {
         self.stale = true;

@@ -29,7 +29,8 @@ impl ProgressLine {
         let Some(last) = &self.last else { return };
         let Ok(mut last) = last.lock() else { return };
         let now = Instant::now();
-        let due = last.is_none_or(|last| now - last >= INTERVAL) || !matches!(phase, Phase::Search(_));
+        let due = last.is_none_or(|last| now - last >= INTERVAL)
+            || !matches!(phase, Phase::Search(_) | Phase::Rehearse { .. });
         if due {
             *last = Some(now);
             // Nobody can be told that the terminal is gone.
@@ -41,7 +42,9 @@ impl ProgressLine {
     fn text(&self, phase: Phase) -> String {
         match phase {
             Phase::Survey => "looking for crash points".to_owned(),
-            Phase::Rehearse => "running the operations without a crash".to_owned(),
+            Phase::Rehearse { next, operations } => {
+                format!("running the operations without a crash: {next} of {operations}")
+            }
             Phase::Analyse(failing) => format!("finding the causes of {} failing states", render::count(failing)),
             Phase::Again => "crashing recoveries".to_owned(),
             Phase::Confirm => "confirming findings on the plain program".to_owned(),

@@ -26,19 +26,28 @@ pub struct Case {
 
 impl Case {
     pub fn new() -> Case {
+        Case::of("records", &[])
+    }
+
+    /// Another program of `tests/programs`, with the same name.
+    pub fn of(program: &str, flags: &[&str]) -> Case {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let pool = format!("pool-{}-{number}", std::process::id());
         let case = Case { sandbox: Sandbox::new(), pool, gate: Sandbox::new() };
-        case.build(&[]);
+        case.build_program(program, flags);
         case
     }
 
-    /// Builds the program, over an older one.
+    /// Builds `records` over an older one.
     pub fn build(&self, flags: &[&str]) {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/records.c");
+        self.build_program("records", flags);
+    }
+
+    fn build_program(&self, program: &str, flags: &[&str]) {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{program}.c"));
         let mut cc = Command::new("cc");
-        cc.args(["-O1", "-g"]).args(flags).arg("-o").arg(self.sandbox.path("records")).arg(source);
+        cc.args(["-O1", "-g"]).args(flags).arg("-o").arg(self.sandbox.path(program)).arg(source);
         assert!(cc.status().expect("cc is installed").success());
     }
 
@@ -49,7 +58,12 @@ impl Case {
 
     /// `check` as the recovery, with a gate.
     pub fn gated(&self) -> String {
-        format!("{} {}", self.recovery("check"), self.gate.path("gate").display())
+        format!("{} {}", self.recovery("check"), self.gate().display())
+    }
+
+    /// What recoveries wait for.
+    pub fn gate(&self) -> PathBuf {
+        self.gate.path("gate")
     }
 
     /// `fencepost` under `timeout`.
@@ -90,11 +104,11 @@ impl Case {
 
     /// From now on recoveries wait in the middle of the workload.
     pub fn close_gate(&self) {
-        fs::write(self.gate.path("gate"), "").expect("writable");
+        fs::write(self.gate(), "").expect("writable");
     }
 
     pub fn open_gate(&self) {
-        fs::remove_file(self.gate.path("gate")).expect("closed before");
+        fs::remove_file(self.gate()).expect("closed before");
     }
 
     pub fn start(&self, arguments: &[&str]) -> Started {

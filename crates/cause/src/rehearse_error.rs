@@ -1,0 +1,85 @@
+//! Why right answers could not be had, and what can be done about it.
+
+use crash::walk::WalkError;
+use trace::ReadError;
+
+use crate::runner::RunnerError;
+use crate::trial::TrialError;
+
+/// No answers could be had to compare with.
+#[derive(Debug, thiserror::Error)]
+pub enum RehearseError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    State(#[from] TrialError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    #[error("the user stopped the runs without a crash")]
+    Stopped,
+    #[error(
+        "the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared"
+    )]
+    PlainEngine,
+    #[error("the program did not read operations from its standard input, one line after the other")]
+    NotRead,
+    #[error("the program read {read} of {given} operations and then {how}; the last one was `{last}`")]
+    ReadLess { read: usize, given: usize, how: String, last: String },
+    #[error(
+        "the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`"
+    )]
+    Died { how: String, answered: usize, given: usize, last: String },
+    #[error("the program wrote more than {0} MiB in a run without any crash; answers that are cut cannot be compared")]
+    TooMuch(u64),
+    #[error("the program answers nothing: it wrote nothing to its standard output for any of {0} operations")]
+    NoAnswers(usize),
+    #[error(
+        "the program answers out of step: it reads on before it has answered (operation {number}, `{operation}`, has no answer, \
+         and more is written after the last one); it must write and flush each answer before it reads the next operation"
+    )]
+    OutOfStep { number: usize, operation: String },
+    #[error("`{command}` ({how}) wrote {lines} lines where {wanted} operations are to be answered by one line each")]
+    Lines { command: String, how: String, lines: usize, wanted: usize },
+    #[error(
+        "the program is not deterministic: operation {number}, `{operation}`, is answered {one} in one run and {other} in \
+         another, without any crash; answers that vary cannot be compared"
+    )]
+    Varies { number: usize, operation: String, one: String, other: String },
+}
+
+impl RehearseError {
+    /// Does it say something about the program, and not about the machine?
+    pub fn is_about_the_program(&self) -> bool {
+        !self.advice().is_empty()
+    }
+
+    /// What to do about it.
+    pub fn advice(&self) -> &'static str {
+        match self {
+            RehearseError::PlainEngine => {
+                "leave out --engine plain: the fork server sees where operations begin and end"
+            }
+            RehearseError::NotRead => {
+                "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin"
+            }
+            RehearseError::ReadLess { .. } => {
+                "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
+            }
+            RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
+            RehearseError::TooMuch(_) => {
+                "give it fewer operations, a shorter tail, or fewer that print much: every answer is kept and compared"
+            }
+            RehearseError::NoAnswers(_) => {
+                "add queries to the operations, or as a tail (--tail): answers are what is compared"
+            }
+            RehearseError::OutOfStep { .. } => "let it flush its output after each answer, and read one line at a time",
+            RehearseError::Lines { .. } => {
+                "run it by hand: without a crash, it must write a line for each operation that it runs, and nothing else"
+            }
+            RehearseError::Varies { .. } => "leave the operation out, or make its answer the same in every run",
+            _ => "",
+        }
+    }
+}
