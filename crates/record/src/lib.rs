@@ -2,6 +2,7 @@
 
 pub mod ending;
 pub mod flow;
+pub mod keeping;
 pub mod probe_host;
 pub mod recorder;
 pub mod recording;

@@ -7,12 +7,14 @@
 //! Everything here runs in a copy of the host made by a bare `clone`, in which another thread may have held the
 //! allocator's lock: nothing may allocate, and only system calls are made.
 
-use std::ffi::{CStr, c_char};
+use std::ffi::c_char;
 use std::mem;
 use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use super::shared::futex_wake;
+use crate::keeping::bare::{errno, exit, kill, kill_children, prctl, write_user_maps};
+use crate::keeping::page::ZeroedAtomics;
 
 /// The host asks the keeper to send the target `SIGINT`. (A terminal's own `SIGINT` reaches the target anyway.)
 pub(super) const PASS_INTERRUPT: i32 = libc::SIGUSR1;
@@ -39,6 +41,9 @@ pub(super) struct Report {
     pub status: AtomicI32,
     pub ended: AtomicU32,
 }
+
+// SAFETY: atomics only, and zero is a value of each.
+unsafe impl ZeroedAtomics for Report {}
 
 /// Which processes the target's share a process group with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -218,33 +223,10 @@ fn end_all(plan: &Plan, target: i32) -> ! {
     }
 }
 
-/// Kills the direct children, found in `/proc/thread-self/children`, or at least the ones that are there.
-fn kill_children() {
-    let mut text = [0_u8; 4096];
-    let filled = read(c"/proc/thread-self/children", &mut text);
-    let mut pid = 0_i32;
-    for byte in &text[..filled] {
-        if byte.is_ascii_digit() {
-            pid = pid * 10 + i32::from(byte - b'0');
-        } else {
-            if pid > 1 {
-                kill(pid, libc::SIGKILL);
-            }
-            pid = 0;
-        }
-    }
-}
-
 /// Identity maps for a user namespace, and a `/proc` that shows the new PID namespace.
 fn isolate(plan: &Plan) -> bool {
-    if !plan.uid_map.is_empty() {
-        // user_namespaces(7): without privilege, setgroups must be denied before gid_map can be written.
-        let written = write(c"/proc/self/setgroups", b"deny")
-            && write(c"/proc/self/uid_map", &plan.uid_map)
-            && write(c"/proc/self/gid_map", &plan.gid_map);
-        if !written {
-            return false;
-        }
+    if !plan.uid_map.is_empty() && !write_user_maps(&plan.uid_map, &plan.gid_map) {
+        return false;
     }
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     // SAFETY: C strings and null pointers, as mount(2) wants them.
@@ -252,44 +234,4 @@ fn isolate(plan: &Plan) -> bool {
         libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), libc::MS_REC | libc::MS_SLAVE, ptr::null()) == 0
             && libc::mount(c"proc".as_ptr(), c"/proc".as_ptr(), c"proc".as_ptr(), quiet, ptr::null()) == 0
     }
-}
-
-fn write(path: &CStr, text: &[u8]) -> bool {
-    // SAFETY: a C string and a live buffer; the descriptor is closed again.
-    unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
-        let done = fd >= 0 && libc::write(fd, text.as_ptr().cast(), text.len()) == text.len() as isize;
-        libc::close(fd);
-        done
-    }
-}
-
-fn read(path: &CStr, into: &mut [u8]) -> usize {
-    // SAFETY: as in `write`.
-    unsafe {
-        let fd = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        let filled = if fd >= 0 { libc::read(fd, into.as_mut_ptr().cast(), into.len()) } else { 0 };
-        libc::close(fd);
-        filled.max(0) as usize
-    }
-}
-
-fn prctl(option: i32, value: u64) {
-    // SAFETY: only options that take one number are used.
-    unsafe { libc::prctl(option, value, 0, 0, 0) };
-}
-
-fn kill(pid: i32, signal: i32) {
-    // SAFETY: plain system call.
-    unsafe { libc::kill(pid, signal) };
-}
-
-fn errno() -> i32 {
-    // SAFETY: the thread's errno is always there.
-    unsafe { *libc::__errno_location() }
-}
-
-fn exit(code: i32) -> ! {
-    // SAFETY: ends the process without running anything of the host's.
-    unsafe { libc::_exit(code) }
 }

@@ -4,7 +4,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -15,6 +15,8 @@ use super::embedded::ProbeImage;
 use super::error::{LaunchError, os};
 use super::keeper::{self, Group, Plan, Report};
 use super::shared::{Shared, futex_wait};
+use crate::keeping::bare::block_signals;
+use crate::keeping::page::SharedPage;
 
 /// Where the probe's three descriptors go if the limit leaves the choice. Every fork copies the table of descriptors
 /// up to the highest one: a low number keeps forks cheap.
@@ -35,7 +37,7 @@ pub enum Isolation {
 #[derive(Debug)]
 pub(super) struct Running {
     keeper: i32,
-    report: ReportPage,
+    report: SharedPage<Report>,
     pub isolation: Isolation,
 }
 
@@ -59,7 +61,7 @@ impl Launch<'_> {
     pub fn start(&self) -> Result<(Running, OwnedFd), LaunchError> {
         let probe = self.probe.open()?;
         let (socket, theirs) = socket_pair()?;
-        let report = ReportPage::create()?;
+        let report = SharedPage::create().map_err(os("map a page for the keeper"))?;
         let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: a live out-pointer.
         if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) } != 0 {
@@ -88,7 +90,7 @@ impl Launch<'_> {
             gid_map: Vec::new(),
             group: group(),
             until_first: self.until_first,
-            report: report.0.as_ptr(),
+            report: report.as_ptr(),
         };
         let started = start_keeper(&mut plan, &report);
         // SAFETY: the mask is the one that `block_signals` found.
@@ -146,7 +148,7 @@ impl Running {
 }
 
 /// Starts the keeper, isolated if the plan says so and the system allows; the plan then says what came of it.
-fn start_keeper(plan: &mut Plan, report: &ReportPage) -> Result<i32, LaunchError> {
+fn start_keeper(plan: &mut Plan, report: &SharedPage<Report>) -> Result<i32, LaunchError> {
     if plan.isolated {
         if let Some(keeper) = start_isolated(plan, report.get()) {
             return Ok(keeper);
@@ -205,18 +207,6 @@ fn is_alive(child: i32) -> bool {
     }
 }
 
-/// Blocks every signal, for the keeper to inherit; returns the mask that was.
-fn block_signals() -> libc::sigset_t {
-    // SAFETY: both sets are initialised by the calls.
-    unsafe {
-        let mut all: libc::sigset_t = mem::zeroed();
-        let mut before: libc::sigset_t = mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        before
-    }
-}
-
 /// In the terminal's foreground target and host stay together.
 fn group() -> Group {
     // SAFETY: plain system calls; the descriptor is closed again.
@@ -260,37 +250,3 @@ fn socket_pair() -> Result<(OwnedFd, OwnedFd), LaunchError> {
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
 }
-
-/// The page that host and keeper share.
-#[derive(Debug)]
-struct ReportPage(NonNull<Report>);
-
-impl ReportPage {
-    fn create() -> Result<ReportPage, LaunchError> {
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new anonymous mapping.
-        let page = unsafe { libc::mmap(ptr::null_mut(), size_of::<Report>(), access, flags, -1, 0) };
-        if page == libc::MAP_FAILED {
-            return Err(os("map a page for the keeper")(io::Error::last_os_error()));
-        }
-        Ok(ReportPage(NonNull::new(page.cast()).expect("mmap never returns null")))
-    }
-
-    fn get(&self) -> &Report {
-        // SAFETY: mapped until drop, zeroed by the kernel, and only atomics are in it.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for ReportPage {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `create`.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Report>()) };
-    }
-}
-
-// SAFETY: the page holds atomics only.
-unsafe impl Send for ReportPage {}
-// SAFETY: as above.
-unsafe impl Sync for ReportPage {}

@@ -11,7 +11,9 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
-use std::{mem, ptr};
+use std::ptr;
+
+use record::keeping::bare::block_signals;
 
 use super::mounts::c_path;
 
@@ -69,13 +71,10 @@ impl Guardian {
         }
         // SAFETY: both descriptors are new and nobody else owns them.
         let (theirs, ours) = unsafe { (OwnedFd::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) };
-        // SAFETY: the sets are initialised by the calls; the clone is a bare fork whose child never returns from `watch`.
+        // A key on the terminal must not end it.
+        let before = block_signals();
+        // SAFETY: a bare fork whose child never returns from `watch`; the mask is the one that was.
         let pid = unsafe {
-            let mut all: libc::sigset_t = mem::zeroed();
-            let mut before: libc::sigset_t = mem::zeroed();
-            libc::sigfillset(&raw mut all);
-            // A key on the terminal must not end it.
-            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
             let pid = libc::syscall(libc::SYS_clone, i64::from(libc::SIGCHLD), 0, 0, 0, 0) as i32;
             if pid == 0 {
                 watch(duty, theirs.as_raw_fd(), journal.as_raw_fd());

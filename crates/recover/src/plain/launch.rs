@@ -3,9 +3,12 @@
 use std::io;
 use std::mem;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+
+use record::keeping::bare::block_signals;
+use record::keeping::page::SharedPage;
 
 use super::error::{PlainError, system};
 use super::isolation::Namespaces;
@@ -18,7 +21,7 @@ pub(super) struct Running {
     pid: i32,
     pidfd: OwnedFd,
     namespaces: Namespaces,
-    told: ToldPage,
+    told: SharedPage<Told>,
     reaped: bool,
 }
 
@@ -40,7 +43,7 @@ impl Running {
     pub fn start(namespaces: Namespaces, mounts: &Mounts, start: Option<Start>) -> Result<Running, PlainError> {
         // SAFETY: these calls cannot fail and have no side effects.
         let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
-        let told = ToldPage::create().map_err(system("map a page"))?;
+        let told = SharedPage::create().map_err(system("map a page"))?;
         // SAFETY: a new descriptor that nobody else owns, checked below.
         let host = unsafe { libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) } as i32;
         if host < 0 {
@@ -55,7 +58,7 @@ impl Running {
             mounts,
             start,
             host: host.as_raw_fd(),
-            told: told.0.as_ptr(),
+            told: told.as_ptr(),
         };
         let mask = block_signals();
         let cloned = clone_keeper(&plan);
@@ -143,52 +146,6 @@ fn clone_keeper(plan: &Plan<'_>) -> Result<(i32, OwnedFd), PlainError> {
     }
 }
 
-/// Blocks every signal, for the keeper to inherit; returns the mask that was.
-fn block_signals() -> libc::sigset_t {
-    // SAFETY: both sets are initialised by the calls.
-    unsafe {
-        let mut all: libc::sigset_t = mem::zeroed();
-        let mut before: libc::sigset_t = mem::zeroed();
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before);
-        before
-    }
-}
-
 fn duration(time: libc::timeval) -> Duration {
     Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000)
 }
-
-/// The page that host and keeper share.
-#[derive(Debug)]
-struct ToldPage(NonNull<Told>);
-
-impl ToldPage {
-    fn create() -> io::Result<ToldPage> {
-        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new anonymous mapping.
-        let page = unsafe { libc::mmap(ptr::null_mut(), size_of::<Told>(), access, flags, -1, 0) };
-        if page == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(ToldPage(NonNull::new(page.cast()).expect("mmap never returns null")))
-    }
-
-    fn get(&self) -> &Told {
-        // SAFETY: mapped until drop, zeroed by the kernel, and only atomics are in it.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl Drop for ToldPage {
-    fn drop(&mut self) {
-        // SAFETY: the mapping of `create`.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<Told>()) };
-    }
-}
-
-// SAFETY: the page holds atomics only.
-unsafe impl Send for ToldPage {}
-// SAFETY: as above.
-unsafe impl Sync for ToldPage {}
