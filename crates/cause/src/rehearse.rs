@@ -9,6 +9,7 @@ use operation::answers::{Answers, shown};
 use operation::equivalence::{Asking, Equivalence};
 use operation::expected::Expected;
 use operation::scene::Borders;
+use operation::workload::Workload;
 use recover::command::Operations;
 use recover::report::{End, RunReport};
 use recover::server::{ServerError, Step};
@@ -44,13 +45,8 @@ pub fn rehearse(
         let expected = rehearsal.resumed(templates)?;
         return Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes: Vec::new() });
     }
-    let (read, given) = (borders.count(), plan.workload.count());
-    if read == 0 {
-        return Err(RehearseError::NotRead);
-    }
-    if read < given {
-        return Err(RehearseError::ReadLess { read, given, how: ended(reader)?, last: plan.workload.shown(read - 1) });
-    }
+    let given = plan.workload.count();
+    all_read(reader, &borders, &plan.workload)?;
     if runner.stage().is_none() {
         return Err(RehearseError::PlainEngine);
     }
@@ -95,16 +91,35 @@ impl OperationPlan {
     }
 }
 
-/// How the recorded program ended: its first process is the last to end.
-fn ended(reader: &TraceReader) -> Result<String, ReadError> {
-    let mut how = "stopped reading".to_owned();
+/// Has the recorded program read its operations, each of them once?
+pub fn all_read(reader: &TraceReader, borders: &Borders, workload: &Workload) -> Result<(), RehearseError> {
+    let (read, given) = (borders.count(), workload.count());
+    if read == given {
+        return Ok(());
+    }
+    let how = ended(reader)?;
+    Err(match read {
+        0 => RehearseError::NotRead { how },
+        _ if read > given => RehearseError::ReadMore { read, given },
+        _ => {
+            let how = how.unwrap_or_else(|| "stopped reading".into());
+            RehearseError::ReadLess { read, given, how, last: workload.shown(read - 1) }
+        }
+    })
+}
+
+/// How the recorded program failed, if it did: its first process is the last to end.
+fn ended(reader: &TraceReader) -> Result<Option<String>, ReadError> {
+    let mut how = None;
     let mut events = reader.events();
     while let Some((_, event)) = events.next_with_id()? {
         match event.kind {
-            EventKind::ProcessExit { status: ExitStatus::Code(0) } => how = "stopped reading".into(),
-            EventKind::ProcessExit { status: ExitStatus::Code(code) } => how = format!("ended with exit code {code}"),
+            EventKind::ProcessExit { status: ExitStatus::Code(0) } => how = None,
+            EventKind::ProcessExit { status: ExitStatus::Code(code) } => {
+                how = Some(format!("ended with exit code {code}"));
+            }
             EventKind::ProcessExit { status: ExitStatus::Signal(signal) } => {
-                how = format!("was killed by signal {signal}");
+                how = Some(format!("was killed by signal {signal}"));
             }
             _ => {}
         }

@@ -23,8 +23,13 @@ pub enum RehearseError {
         "the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared"
     )]
     PlainEngine,
-    #[error("the program did not read operations from its standard input, one line after the other")]
-    NotRead,
+    #[error(
+        "the program did not read operations from its standard input, one line after the other{}",
+        .how.as_ref().map_or_else(String::new, |how| format!("; it {how}"))
+    )]
+    NotRead { how: Option<String> },
+    #[error("the program read {read} operations though it was given {given}: it went back in its standard input")]
+    ReadMore { read: usize, given: usize },
     #[error("the program read {read} of {given} operations and then {how}; the last one was `{last}`")]
     ReadLess { read: usize, given: usize, how: String, last: String },
     #[error(
@@ -61,12 +66,13 @@ impl RehearseError {
             RehearseError::PlainEngine => {
                 "leave out --engine plain: the fork server sees where operations begin and end"
             }
-            RehearseError::NotRead => {
+            RehearseError::NotRead { .. } => {
                 "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin"
             }
             RehearseError::ReadLess { .. } => {
                 "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
             }
+            RehearseError::ReadMore { .. } => "let it read each line of its standard input once, without seeking",
             RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
             RehearseError::TooMuch(_) => {
                 "give it fewer operations, a shorter tail, or fewer that print much: every answer is kept and compared"

@@ -55,3 +55,65 @@ fn an_interrupt_in_the_runs_without_a_crash() {
         assert_eq!(case.slots_left(), Vec::<std::path::PathBuf>::new());
     }
 }
+
+/// `check` on `reader`, with operations, and the recording kept as `trace`.
+fn check(case: &Case, way: &str) -> cli_support::Ran {
+    let _ = fs::remove_file(case.sandbox.path(&case.pool));
+    let mut line = vec!["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops"];
+    line.extend(["--tail", "tail", "--output", "trace", "--", "./reader", &case.pool, way]);
+    case.run(&line)
+}
+
+/// The borders of a recording, and the stores between them.
+fn shape(case: &Case) -> String {
+    let dump = case.run(&["trace", "dump", "trace"]).out;
+    let names = [("operation-begin", '('), ("store", 's'), ("operation-end", ')')];
+    let letter = |line: &str| names.iter().find(|(name, _)| line.split(' ').nth(2) == Some(name)).map(|(_, at)| *at);
+    dump.lines().filter_map(letter).collect()
+}
+
+#[track_caller]
+fn assert_read(ways: &[&str]) {
+    let case = case("reader");
+    for way in ways {
+        let ran = check(&case, way);
+        assert_eq!(ran.code, Some(0), "{way}: {}{}", ran.out, ran.err);
+        assert_eq!(shape(&case), "(s)(s)()(s)", "{way}");
+    }
+}
+
+#[test]
+fn operations_are_read_by_any_descriptor_of_standard_input() {
+    assert_read(&["dup", "/dev/stdin", "/proc/self/fd/0", "reopened"]);
+}
+
+#[test]
+fn operations_are_read_by_any_call_that_reads_on() {
+    assert_read(&["bytes", "readv", "preadv2", "nonblocking", "poll", "select"]);
+}
+
+#[test]
+fn operations_are_read_by_children() {
+    assert_read(&["child", "children"]);
+}
+
+#[test]
+fn operations_that_are_not_read_line_by_line() {
+    let case = case("reader");
+    let said = |way: &str, text: &str| {
+        let ran = check(&case, way);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(3), text), "{way}: {}", ran.out);
+    };
+    let unread = "error: the program did not read operations from its standard input, one line after the other";
+    let advice =
+        "\nhelp: a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin\n";
+    for way in ["closed", "recv", "pread", "mmap"] {
+        said(way, &format!("{unread}{advice}"));
+    }
+    said("epoll", &format!("{unread}; it ended with exit code 96{advice}"));
+    said(
+        "twice",
+        "error: the program read 8 operations though it was given 4: it went back in its standard input\n\
+         help: let it read each line of its standard input once, without seeking\n",
+    );
+}

@@ -260,8 +260,6 @@ const USUAL: &[&str] = &[
 /// What they execute depends on time, on the scheduler, or on what the engine does not offer (rseq, in an image whose
 /// environment says nothing about it; `/proc/self/maps`, which Rust's runtime reads). Their flow must be free of gaps all the same.
 const RACES: &[&str] = &[
-    // Its first `brk` fails under the engine.
-    "code/build_static_pie",
     "lang/atomics",
     "lang/panics",
     "lang/slices",

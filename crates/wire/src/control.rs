@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::recover::Recovery;
 
 /// Bumped with every change of layout; probe and host refuse to work together if it differs.
-pub const WIRE_VERSION: u32 = 4;
+pub const WIRE_VERSION: u32 = 5;
 pub const CONTROL_BYTES: usize = 1 << 20;
 /// Small enough to stay in the second-level cache: a larger ring is slower.
 pub const RING_BYTES: usize = 1 << 20;
@@ -99,6 +99,19 @@ pub struct PoolFile {
     pub len: AtomicU64,
 }
 
+/// Operations of all processes: whoever reads the next line begins the next one.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Operations {
+    /// Stands for the file behind the first process's standard input, by whatever descriptor it is read; 0: there is none.
+    pub input: AtomicU64,
+    pub begun: AtomicU64,
+    /// 1: the last one has not ended yet.
+    pub open: AtomicU32,
+    /// 1: the last read took only a part of a line; what follows belongs to the same operation.
+    pub inside: AtomicU32,
+}
+
 #[repr(C, align(4096))]
 #[derive(Debug)]
 pub struct Control {
@@ -134,10 +147,7 @@ pub struct Control {
     pub live_processes: AtomicU32,
     /// Set by the host when it cannot go on (for example: disk full). Probes then end their process.
     pub stop: AtomicU32,
-    /// The file behind standard input from which operations are read; 0: not read yet. A process whose standard input is another
-    /// file is given no operations.
-    pub operations_input: AtomicU64,
-    _pad3: [u32; 8],
+    _pad3: [u32; 10],
     /// Virtual nanoseconds since the virtual epoch.
     pub virtual_ns: AtomicU64,
     pub virtual_tsc: AtomicU64,
@@ -160,6 +170,7 @@ pub struct Control {
     /// Pools of all processes, by number. Written by the probes under the order lock; an entry never changes.
     pub pool_count: AtomicU32,
     pub pools: [PoolFile; MAX_POOLS],
+    pub operations: Operations,
     pub recovery: Recovery,
 }
 

@@ -127,6 +127,9 @@ pub struct Recovery {
     /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
     pub stretch_count: AtomicU32,
     pub stretches: [Stretch; MAX_STRETCHES],
+    /// The stretch that is being read, and how far into the file.
+    pub stretch: AtomicU32,
+    pub offset: AtomicU64,
     /// How many reads of standard input came where an operation was over (the end of the input is one), and how long the
     /// standard output was at each.
     pub answer_count: AtomicU32,

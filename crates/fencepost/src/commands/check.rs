@@ -3,11 +3,14 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cause::rehearse::all_read;
+use cause::rehearse_error::RehearseError;
 use cause::transient;
 use clap::{Args, Command, FromArgMatches};
 use finding::finding::Finding;
 use lint::lint::{Active, Options};
 use lint::registry;
+use operation::scene::{BorderSource, Borders};
 use operation::workload::Workload;
 use persistency::model::Fences;
 use trace::TraceReader;
@@ -98,6 +101,8 @@ impl Check {
         };
         match recorded {
             Exit::Clean => {}
+            // A program that was refused its operations does nothing.
+            Exit::NoActivity if self.told_unread(&trace) => return Exit::TargetFailed,
             Exit::NoActivity => {
                 render::warning("no persistent-memory activity: there is nothing to check");
                 render::help("`fencepost record` on the same command says more");
@@ -113,6 +118,23 @@ impl Check {
             }
         };
         self.judge(&reader, &trace, rules, gate, answers)
+    }
+
+    /// Says why, if the program has not read its operations.
+    fn told_unread(&self, trace: &Path) -> bool {
+        if self.options.resume.any() {
+            return false;
+        }
+        let Ok(Some(workload)) = self.options.operations.workload() else { return false };
+        let Ok(reader) = TraceReader::open(trace) else { return false };
+        let read = Borders::of(&reader, &BorderSource::Events)
+            .map_err(RehearseError::from)
+            .and_then(|borders| all_read(&reader, &borders, &workload));
+        read.is_err_and(|error| {
+            render::error(&error);
+            render::help(error.advice());
+            true
+        })
     }
 
     fn ready(&self) -> Result<(Vec<Active>, Gate), String> {

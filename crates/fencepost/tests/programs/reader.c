@@ -1,13 +1,21 @@
 // Cells in a pool that take operations on standard input, read in the way that the second argument names:
-//   held GATE        line by line; waits before the first as long as the file GATE is there, and notes each operation in GATE.log
+//   held GATE        by the C library; waits before the first as long as the file GATE is there, and notes each operation in GATE.log
+//   WAY              large pieces, by the descriptor or call that `ways` lists; what comes in one piece is answered line by line
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <immintrin.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/select.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define CELLS 16
@@ -56,9 +64,108 @@ static int held(const char *gate) {
     return 0;
 }
 
+static const char *way;
+static int is(const char *name) { return !strcmp(way, name); }
+
+static int input(void) {
+    if (is("dup")) return dup(0);
+    if (is("/dev/stdin") || is("/proc/self/fd/0")) return open(way, O_RDONLY);
+    if (is("closed")) close(0);
+    if (is("reopened")) {
+        int kept = dup(0);
+        close(0);
+        if (open("/dev/null", O_RDONLY) != 0 || dup2(kept, 0) != 0) exit(95);
+        close(kept);
+    }
+    if (is("nonblocking")) fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK);
+    return 0;
+}
+
+static void wait_for(int fd) {
+    if (is("poll")) {
+        struct pollfd ready = {.fd = fd, .events = POLLIN};
+        if (poll(&ready, 1, -1) != 1) exit(96);
+    } else if (is("select")) {
+        fd_set ready;
+        FD_ZERO(&ready);
+        FD_SET(fd, &ready);
+        if (select(fd + 1, &ready, 0, 0, 0) != 1) exit(96);
+    } else if (is("epoll")) {
+        struct epoll_event event = {.events = EPOLLIN};
+        int many = epoll_create1(0);
+        if (epoll_ctl(many, EPOLL_CTL_ADD, fd, &event) || epoll_wait(many, &event, 1, -1) != 1) exit(96);
+        close(many);
+    }
+}
+
+static ssize_t piece(int fd, char *to, size_t room) {
+    static off_t offset;
+    struct iovec vectors[2] = {{.iov_base = to, .iov_len = 3}, {.iov_base = to + 3, .iov_len = room - 3}};
+    if (is("bytes")) return read(fd, to, 1);
+    if (is("readv")) return readv(fd, vectors, 2);
+    if (is("preadv2")) return preadv2(fd, vectors, 2, -1, 0);
+    if (is("recv")) return recv(fd, to, room, 0);
+    if (is("pread")) {
+        ssize_t got = pread(fd, to, room, offset);
+        offset += got > 0 ? got : 0;
+        return got;
+    }
+    if (is("mmap")) {
+        struct stat stat;
+        if (fstat(fd, &stat) || offset) return 0;
+        offset = lseek(fd, 0, SEEK_END);
+        const char *text = mmap(0, offset, PROT_READ, MAP_PRIVATE, fd, 0);
+        if (text == MAP_FAILED) exit(97);
+        memcpy(to, text, offset);
+        return offset;
+    }
+    return read(fd, to, room);
+}
+
+static int ways(void) {
+    char text[1 << 16];
+    size_t len = 0;
+    int fd = input(), rewound = 0;
+    for (;;) {
+        wait_for(fd);
+        ssize_t got = piece(fd, text + len, sizeof text - len - 1);
+        if (!got && is("twice") && !rewound++ && !lseek(fd, 0, SEEK_SET)) continue;
+        if (got <= 0) return 0;
+        len += (size_t)got;
+        text[len] = 0;
+        for (char *end; (end = strchr(text, '\n')); len = strlen(text)) {
+            *end = 0;
+            operate(text);
+            memmove(text, end + 1, strlen(end + 1) + 1);
+        }
+    }
+}
+
+// A process for each line, or one for all of them.
+static int children(int all) {
+    for (int status = 0; !status;) {
+        pid_t child = fork();
+        if (!child) {
+            char line[256];
+            size_t len = 0;
+            if (all) exit(ways() || 1);
+            while (len < sizeof line - 1 && read(0, line + len, 1) == 1 && line[len] != '\n') len++;
+            if (!len) exit(1);
+            line[len] = 0;
+            operate(line);
+            exit(0);
+        }
+        if (waitpid(child, &status, 0) != child) return 94;
+        if (status && (!WIFEXITED(status) || WEXITSTATUS(status) != 1)) return 94;
+    }
+    return 0;
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) return 99;
     open_pool(argv[1]);
     if (!strcmp(argv[2], "held")) return held(argv[3]);
-    return 98;
+    way = argv[2];
+    if (is("child") || is("children")) return children(is("child"));
+    return ways();
 }

@@ -41,6 +41,9 @@ pub fn start(stack_pointer: *const u64) -> ! {
     let initial = unsafe { Initial::read(stack_pointer) };
     attach::attach(&initial.exec_fn);
     let request = attach::take_request();
+    if request.first {
+        crate::syscall::operations::begin();
+    }
     let thread = Thread::create(request.thread, request.process);
     thread.install();
     let start = Box::into_raw(Box::new(Start { initial, request }));
@@ -79,7 +82,7 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
         HIDDEN.store(at.max(0) as u64, Ordering::Relaxed);
         HIDDEN_LEN.store(hidden, Ordering::Relaxed);
     }
-    heap::init(program.end);
+    heap::init(image::heap_start(&elf, &program, interpreter.is_none()));
 
     initial.describe(&program, elf.headers.len(), interpreter.as_ref());
     if ring::control().options & option::REAL_RANDOM == 0 {

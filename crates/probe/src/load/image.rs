@@ -13,6 +13,12 @@ use crate::thread::Thread;
 /// Where the kernel loads position-independent programs: two thirds of the address space (`ELF_ET_DYN_BASE`).
 const DYN_BASE: u64 = 0x5555_5555_4aaa;
 
+/// Where the program break begins: behind the image. Programs without an interpreter lie among the mappings, where there is no room
+/// behind them; theirs begins where the others' image would (`load_elf_binary`).
+pub fn heap_start(elf: &Elf, image: &Image, is_alone: bool) -> u64 {
+    if is_alone && elf.kind != ET_EXEC { DYN_BASE } else { image.end }
+}
+
 /// A mapped file.
 #[derive(Clone, Copy, Debug)]
 pub struct Image {

@@ -2,7 +2,7 @@
 //! standard output up to each read is told, so that the host can take the answers apart.
 
 use alloc::vec::Vec;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use wire::recover::{MAX_ANSWERS, MAX_STRETCHES};
 
@@ -10,42 +10,40 @@ use crate::pm::pools::Stat;
 use crate::ring::control;
 use crate::sys::{nr, sys};
 
-/// The stretch that is being read, and how far into the file.
-static STRETCH: AtomicU32 = AtomicU32::new(0);
-static OFFSET: AtomicU64 = AtomicU64::new(0);
-
 /// A run begins: from the first stretch on.
 pub fn rewind() {
-    STRETCH.store(0, Ordering::Relaxed);
-    OFFSET.store(first(0), Ordering::Relaxed);
+    let recovery = &control().recovery;
+    recovery.stretch.store(0, Ordering::Relaxed);
+    recovery.offset.store(first(0), Ordering::Relaxed);
 }
 
 fn first(stretch: usize) -> u64 {
     control().recovery.stretches.get(stretch).map_or(0, |s| s.from.load(Ordering::Relaxed))
 }
 
-/// The next bytes, at most up to the end of a line; empty at the end of the operations.
-pub fn read(most: usize) -> Vec<u8> {
-    let count = control().recovery.stretch_count.load(Ordering::Relaxed) as usize;
+/// The next bytes, through this descriptor, at most up to the end of a line; empty at the end of the operations.
+pub fn read(fd: i32, most: usize) -> Vec<u8> {
+    let recovery = &control().recovery;
+    let count = recovery.stretch_count.load(Ordering::Relaxed) as usize;
     loop {
-        let stretch = STRETCH.load(Ordering::Relaxed) as usize;
+        let stretch = recovery.stretch.load(Ordering::Relaxed) as usize;
         if stretch >= count.min(MAX_STRETCHES) {
             return Vec::new();
         }
         let (at, end) =
-            (OFFSET.load(Ordering::Relaxed), control().recovery.stretches[stretch].to.load(Ordering::Relaxed));
+            (recovery.offset.load(Ordering::Relaxed), recovery.stretches[stretch].to.load(Ordering::Relaxed));
         if at < end {
             let mut bytes = alloc::vec![0u8; most.min((end - at) as usize)];
-            let got = sys!(nr::PREAD64, 0, bytes.as_mut_ptr(), bytes.len(), at).max(0) as usize;
+            let got = sys!(nr::PREAD64, fd, bytes.as_mut_ptr(), bytes.len(), at).max(0) as usize;
             bytes.truncate(got);
             if let Some(newline) = bytes.iter().position(|b| *b == b'\n') {
                 bytes.truncate(newline + 1);
             }
-            OFFSET.store(at + bytes.len() as u64, Ordering::Relaxed);
+            recovery.offset.store(at + bytes.len() as u64, Ordering::Relaxed);
             return bytes;
         }
-        STRETCH.store(stretch as u32 + 1, Ordering::Relaxed);
-        OFFSET.store(first(stretch + 1), Ordering::Relaxed);
+        recovery.stretch.store(stretch as u32 + 1, Ordering::Relaxed);
+        recovery.offset.store(first(stretch + 1), Ordering::Relaxed);
     }
 }
 

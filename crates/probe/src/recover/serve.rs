@@ -31,6 +31,10 @@ struct Snapshot {
     random: u64,
     thread: u32,
     process: u32,
+    /// Of a line.
+    inside: u32,
+    stretch: u32,
+    offset: u64,
 }
 
 impl Snapshot {
@@ -42,6 +46,9 @@ impl Snapshot {
             random: control.random_state.load(Ordering::Relaxed),
             thread: control.next_thread.load(Ordering::Relaxed),
             process: control.next_process.load(Ordering::Relaxed),
+            inside: control.operations.inside.load(Ordering::Relaxed),
+            stretch: control.recovery.stretch.load(Ordering::Relaxed),
+            offset: control.recovery.offset.load(Ordering::Relaxed),
         }
     }
 
@@ -56,7 +63,10 @@ impl Snapshot {
         control.many_tasks.store(0, Ordering::Relaxed);
         // A run that was killed may have held it.
         control.order_lock.store(0, Ordering::Relaxed);
+        control.operations.inside.store(self.inside, Ordering::Relaxed);
         let recovery = &control.recovery;
+        recovery.stretch.store(self.stretch, Ordering::Relaxed);
+        recovery.offset.store(self.offset, Ordering::Relaxed);
         recovery.flags.store(0, Ordering::Relaxed);
         recovery.killed_by.store(0, Ordering::Relaxed);
         recovery.crash_len.store(0, Ordering::Relaxed);

@@ -95,8 +95,12 @@ fn answer(thread: &mut Thread, call: Call) -> i64 {
         nr::GETRANDOM => random::getrandom(thread, call),
 
         nr::OPEN | nr::OPENAT | nr::OPENAT2 | nr::CREAT => files::open(thread, call),
-        nr::READ if call.args[0] == 0 && operations::on_input() => operations::read(thread, call),
-        nr::READV if call.args[0] == 0 && operations::on_input() => operations::read_vector(thread, call),
+        nr::READ if operations::on_input(call.fd(0)) => operations::read(thread, call),
+        nr::READV if operations::on_input(call.fd(0)) => operations::read_vector(thread, call),
+        // preadv2(2): from the file position, as readv.
+        nr::PREADV2 if call.args[3] == u64::MAX && operations::on_input(call.fd(0)) => {
+            operations::read_vector(thread, call)
+        }
         nr::IOCTL | nr::FSTAT | nr::NEWFSTATAT if operations::wanted() && operations::asks_about_output(call) => {
             operations::output_is_terminal(thread, call)
         }

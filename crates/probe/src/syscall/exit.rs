@@ -12,7 +12,10 @@ use crate::thread::Thread;
 
 /// `exit_group`: the host hears of it first.
 pub fn group(thread: &mut Thread, call: Call) -> i64 {
-    operations::finish(thread);
+    // Others may still be at work on it.
+    if ring::control().live_processes.load(Ordering::Relaxed) == 1 {
+        operations::finish(thread);
+    }
     let header = Header { address: call.args[0] & 0xff, ..event::header(thread, kind::PROCESS_EXIT) };
     ring::order(thread).put(header, &[]);
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);

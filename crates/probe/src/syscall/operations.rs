@@ -1,10 +1,10 @@
 //! Operations on standard input: one line per `read`, so that the recorder knows where each begins and ends.
 
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use core::sync::atomic::Ordering;
 
 use alloc::vec::Vec;
 
-use wire::control::option;
+use wire::control::{Operations, option};
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
@@ -22,25 +22,33 @@ const END: u8 = 1;
 /// Longest piece of a line that is served at once.
 const PIECE: u64 = 64 << 10;
 
-/// Operations begun so far.
-static BEGUN: AtomicU64 = AtomicU64::new(0);
-/// The last one has not ended yet.
-static OPEN: AtomicBool = AtomicBool::new(false);
-/// The last read took only a part of a line: what follows belongs to the same operation.
-static INSIDE: AtomicBool = AtomicBool::new(false);
-
 pub fn wanted() -> bool {
     ring::control().options & option::OPERATIONS_STDIN != 0
 }
 
-/// Is it the file with the operations that is behind standard input? The first one that is read from is; a program that starts
-/// others may give them another.
-pub fn on_input() -> bool {
-    let input = &ring::control().operations_input;
-    let Some(stat) = wanted().then(|| Stat::of(0)).flatten() else { return false };
-    let file = (stat.inode ^ stat.device.rotate_left(40)).max(1);
-    let known = input.compare_exchange(0, file, Ordering::Relaxed, Ordering::Relaxed).unwrap_or_else(|known| known);
-    known == 0 || known == file
+fn state() -> &'static Operations {
+    &ring::control().operations
+}
+
+/// The first process starts: what is behind its standard input has the operations. Those that it starts may have another.
+pub fn begin() {
+    if wanted() {
+        state().input.store(file(0), Ordering::Relaxed);
+    }
+}
+
+/// Stands for the file behind a descriptor; 0: there is none.
+fn file(fd: i32) -> u64 {
+    Stat::of(fd).map_or(0, |stat| (stat.inode ^ stat.device.rotate_left(40)).max(1))
+}
+
+/// Are there operations behind this descriptor?
+pub fn on_input(fd: i32) -> bool {
+    if !wanted() {
+        return false;
+    }
+    let input = state().input.load(Ordering::Relaxed);
+    input != 0 && input == file(fd)
 }
 
 /// `readv`: into the first buffer that has room. Reading less than asked for is every kernel's right.
@@ -49,7 +57,7 @@ pub fn read_vector(thread: &mut Thread, call: Call) -> i64 {
     for vector in vectors {
         let Some([address, len]) = vector else { return -sys::EFAULT };
         if len != 0 {
-            return read(thread, Call { nr: nr::READ, args: [0, address, len, 0, 0, 0] });
+            return read(thread, Call { nr: nr::READ, args: [call.args[0], address, len, 0, 0, 0] });
         }
     }
     0
@@ -60,22 +68,23 @@ pub fn read(thread: &mut Thread, call: Call) -> i64 {
     if call.args[2] == 0 {
         return nothing(thread);
     }
-    let begins = !INSIDE.load(Ordering::Relaxed);
+    let fd = call.fd(0);
+    let begins = state().inside.load(Ordering::Relaxed) == 0;
     if begins {
         finish(thread);
     }
     let most = call.args[2].min(PIECE);
-    let (line, result) = if recover::on() { (served(thread, begins, most), 0) } else { typed(thread, most) };
+    let (line, result) = if recover::on() { (served(thread, fd, begins, most), 0) } else { typed(thread, fd, most) };
     if line.is_empty() {
         return result;
     }
     if !user::copy_out(call.args[1], &line) {
         return -sys::EFAULT;
     }
-    INSIDE.store(line.last() != Some(&b'\n'), Ordering::Relaxed);
+    state().inside.store((line.last() != Some(&b'\n')).into(), Ordering::Relaxed);
     if begins {
-        OPEN.store(true, Ordering::Relaxed);
-        mark(thread, BEGIN, BEGUN.fetch_add(1, Ordering::Relaxed));
+        state().open.store(1, Ordering::Relaxed);
+        mark(thread, BEGIN, state().begun.fetch_add(1, Ordering::Relaxed));
     }
     event::kernel_write(thread, call.args[1], line.len() as u64);
     line.len() as i64
@@ -90,7 +99,7 @@ fn nothing(thread: &mut Thread) -> i64 {
 }
 
 /// From the operations of a recovery run.
-fn served(thread: &mut Thread, begins: bool, most: u64) -> Vec<u8> {
+fn served(thread: &mut Thread, fd: i32, begins: bool, most: u64) -> Vec<u8> {
     if rehearse::on() {
         if begins {
             rehearse::border(thread);
@@ -102,16 +111,16 @@ fn served(thread: &mut Thread, begins: bool, most: u64) -> Vec<u8> {
     if begins {
         script::answered();
     }
-    script::read(most as usize)
+    script::read(fd, most as usize)
 }
 
 /// From the real standard input; and the result of the last system call.
-fn typed(thread: &mut Thread, most: u64) -> (Vec<u8>, i64) {
+fn typed(thread: &mut Thread, fd: i32, most: u64) -> (Vec<u8>, i64) {
     let mut line: Vec<u8> = Vec::new();
     let mut result = 0;
     while (line.len() as u64) < most && line.last() != Some(&b'\n') {
         let mut byte = 0u8;
-        result = signal::blocking_syscall(thread, nr::READ, [0, &raw mut byte as u64, 1, 0, 0, 0]);
+        result = signal::blocking_syscall(thread, nr::READ, [fd as u64, &raw mut byte as u64, 1, 0, 0, 0]);
         if result != 1 {
             break;
         }
@@ -122,26 +131,30 @@ fn typed(thread: &mut Thread, most: u64) -> (Vec<u8>, i64) {
 
 /// By a mark in the program's code. One that begins ends the one before, if it is open.
 pub fn marked(thread: &mut Thread, header: Header, ends: bool) {
-    if OPEN.swap(!ends, Ordering::Relaxed) {
-        let last = BEGUN.load(Ordering::Relaxed) - 1;
+    if state().open.swap((!ends).into(), Ordering::Relaxed) != 0 {
+        let last = state().begun.load(Ordering::Relaxed) - 1;
         ring::order(thread).put(Header { aux: END, address: last, ..header }, &[]);
     }
     if !ends {
-        let next = BEGUN.fetch_add(1, Ordering::Relaxed);
+        let next = state().begun.fetch_add(1, Ordering::Relaxed);
         ring::order(thread).put(Header { aux: BEGIN, address: next, ..header }, &[]);
     }
 }
 
 /// The operation under way, if there is one, is over.
 pub fn finish(thread: &mut Thread) {
-    if OPEN.swap(false, Ordering::Relaxed) {
-        mark(thread, END, BEGUN.load(Ordering::Relaxed) - 1);
+    if state().open.swap(0, Ordering::Relaxed) != 0 {
+        mark(thread, END, state().begun.load(Ordering::Relaxed) - 1);
     }
 }
 
 fn mark(thread: &mut Thread, aux: u8, index: u64) {
     let header = Header { aux, address: index, ..event::header(thread, kind::OPERATION) };
     ring::order(thread).put(header, &[]);
+}
+
+fn is_standard(fd: i32) -> bool {
+    matches!(fd, 0 | 1) || on_input(fd)
 }
 
 /// Does the call ask what kind of file standard output is, or, on behalf of the C library, standard input?
@@ -151,8 +164,8 @@ pub fn asks_about_output(call: Call) -> bool {
     let empty = |address: u64| address == 0 || user::read::<u8>(address) == Some(0);
     match (call.nr, call.fd(0)) {
         (nr::IOCTL, 1) => call.args[1] == TIOCGWINSZ,
-        (nr::FSTAT, 0 | 1) => true,
-        (nr::NEWFSTATAT, 0 | 1) => call.args[3] & AT_EMPTY_PATH != 0 && empty(call.args[1]),
+        (nr::FSTAT, fd) => is_standard(fd),
+        (nr::NEWFSTATAT, fd) if is_standard(fd) => call.args[3] & AT_EMPTY_PATH != 0 && empty(call.args[1]),
         _ => false,
     }
 }
