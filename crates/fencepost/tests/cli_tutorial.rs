@@ -85,7 +85,7 @@ fn follow(page: &str, files: &[&str], prepare: &str) {
     let bash = |commands: &str| {
         let mut shell = Command::new("bash");
         shell.arg("-c").arg(format!("exec 2>&1\n{commands}")).current_dir(folder.path());
-        shell.env("PATH", &path).env_remove("PMEM_IS_PMEM_FORCE");
+        shell.env("PATH", &path).env_remove("PMEM_IS_PMEM_FORCE").env_remove("PMEM2_FORCE_GRANULARITY");
         let output = shell.output().expect("bash starts");
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{commands}\n{said}");
@@ -115,28 +115,37 @@ fn the_page_about_ci() {
     follow("docs/ci.md", &["targets/demo/kv.c"], "cc -O1 -g kv.c -o kv");
 }
 
-/// Whoever forgets what the tutorial says about PMDK is told.
-#[test]
-fn pmdk_that_does_not_flush_is_noticed() {
+/// How `check` without any option is told of PMDK's choice of code: by what the variable for libpmem says.
+fn check_stack(force: Option<&str>) -> String {
     let folder = tempfile::tempdir().expect("temporary directory");
     let mut cc = Command::new("cc");
     cc.args(["-O1", "-g", "-o", "stack"]).arg(repository().join("docs/examples/stack.c")).arg("-lpmemobj");
     assert!(cc.current_dir(folder.path()).status().expect("cc is installed").success());
     let mut check = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-    check.args([
-        "check",
-        "--no-lint",
-        "--budget",
-        "0s",
-        "--recover",
-        "./stack s.pool verify",
-        "--",
-        "./stack",
-        "s.pool",
-    ]);
-    check.args(["push", "1"]).current_dir(folder.path()).env_remove("PMEM_IS_PMEM_FORCE");
+    check.args(["check", "--no-lint", "--recover", "./stack s.pool verify", "--", "./stack", "s.pool", "push", "1"]);
+    check.current_dir(folder.path()).env_remove("PMEM_IS_PMEM_FORCE").env_remove("PMEM2_FORCE_GRANULARITY");
+    check.envs(force.map(|value| ("PMEM_IS_PMEM_FORCE", value)));
     let output = check.output().expect("fencepost starts");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let (found, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    format!("{found}{said}")
+}
+
+/// A newcomer need not know how PMDK decides.
+#[test]
+fn pmdk_runs_its_code_for_persistent_memory() {
+    let said = check_stack(None);
+    assert!(
+        said.contains("note: it uses PMDK: PMEM_IS_PMEM_FORCE=1 and PMEM2_FORCE_GRANULARITY=CACHE_LINE are set"),
+        "{said}"
+    );
+    assert!(said.contains("error[FP06") && !said.contains("for an ordinary file"), "{said}");
+}
+
+/// Whoever wants the other code gets it, and is told what that means.
+#[test]
+fn pmdk_that_does_not_flush_is_noticed() {
+    let said = check_stack(Some("0"));
     assert!(said.contains("libpmem took the pool for an ordinary file"), "{said}");
-    assert!(said.contains("PMEM_IS_PMEM_FORCE=1"), "{said}");
+    assert!(said.contains("set PMEM_IS_PMEM_FORCE=1"), "{said}");
+    assert!(!said.contains("it uses PMDK"), "{said}");
 }

@@ -3,6 +3,7 @@
 pub mod ending;
 pub mod flow;
 pub mod keeping;
+pub mod libraries;
 pub mod probe_host;
 pub mod recorder;
 pub mod recording;

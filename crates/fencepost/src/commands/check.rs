@@ -16,6 +16,7 @@ use persistency::model::Fences;
 use trace::TraceReader;
 
 use super::aside::Aside;
+use super::code_path::{choose_for, choose_for_line};
 use super::crash::{Job, printed};
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
@@ -34,7 +35,6 @@ Examples:
   fencepost check -- ./kv pool < operations                   the same command is the recovery
   fencepost check --recover './kv pool verify' -- ./kv pool load
   fencepost check --pm '/mnt/pmem/*' --budget 10m -- ./server --once
-  PMEM_IS_PMEM_FORCE=1 fencepost check -- ./pmdk-app pool     PMDK on an ordinary file system
   fencepost check --grammar kv.toml -- ./kv pool              operations, judged by their answers
   fencepost check --ops ops --op-command './tool pool {op}'   one process per operation
   fencepost check --ops ops --op-socket '{socket}' -- ./server {socket} pool
@@ -76,6 +76,11 @@ pub struct Check {
 
 impl Check {
     pub fn run(&self) -> Exit {
+        let choice = match &self.driver.op_command {
+            Some(line) => choose_for_line(line),
+            None => choose_for(&self.command),
+        };
+        choice.say();
         // What is wrong with the options is said before the program runs.
         let (rules, gate) = match self.ready() {
             Ok(ready) => ready,

@@ -15,7 +15,7 @@ use infer::Conditions;
 use record::stop::StopRequest;
 use trace::TraceReader;
 
-use super::code_path::warn_of_msync;
+use super::code_path::{choose_as_recorded, warn_of_msync};
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::gate::GateOptions;
@@ -80,6 +80,7 @@ impl Crash {
                 return Exit::Usage;
             }
         };
+        choose_as_recorded(&reader).say();
         let journal = match (&self.journal, self.no_journal || !self.merge.is_empty()) {
             (_, true) => None,
             (Some(path), false) => Some(path.clone()),

@@ -14,7 +14,7 @@ use report::json;
 use trace::TraceReader;
 
 use super::aside::Aside;
-use super::code_path::{loaded, warn_of_msync};
+use super::code_path::{choose_for, loaded, warn_of_msync};
 use super::crash::printed;
 use super::document::Document;
 use super::gate::{Gate, GateOptions, Judged};
@@ -27,7 +27,7 @@ use crate::render;
 const EXAMPLES: &str = "\
 Examples:
   fencepost lint run.fptrace                         check a recording
-  PMEM_IS_PMEM_FORCE=1 fencepost lint -- ./kv pool   record a program and check it
+  fencepost lint -- ./kv pool                        record a program and check it
   fencepost lint --severity FP0301=allow run.fptrace without that rule
   fencepost lint --fail-on performance run.fptrace   exit with 1 on waste, too
   fencepost explain FP0101                           what a rule means
@@ -72,6 +72,7 @@ struct Plan {
 
 impl Lint {
     pub fn run(&self) -> Exit {
+        choose_for(&self.command).say();
         let plan = match self.plan() {
             Ok(plan) => plan,
             Err(text) => {

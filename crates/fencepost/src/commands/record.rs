@@ -18,6 +18,7 @@ use record::target::Target;
 use trace::event::ExitStatus;
 use trace::{Meta, TraceWriter, WriteError};
 
+use super::code_path::choose_for;
 use super::record_output::Output;
 use super::record_summary::Summary;
 use crate::exit::Exit;
@@ -28,7 +29,6 @@ Examples:
   fencepost record -- ./server --pool /mnt/pmem/data    files mapped shared and writable are pools
   fencepost record --pm '/mnt/pmem/*' -- ./server       only these files are pools
   fencepost record -o run.fptrace --watch put -- ./kv   name the trace; record calls of `put`
-  PMEM_IS_PMEM_FORCE=1 fencepost record -- ./pmdk-app   PMDK on an ordinary file system
 
 The program's own output is left alone; what Fencepost has to say goes to standard error.";
 
@@ -115,6 +115,10 @@ enum Failure {
 
 impl Record {
     pub fn run(&self) -> Exit {
+        let choice = choose_for(&self.command);
+        if !self.quiet {
+            choice.say();
+        }
         let target = match Target::resolve(&self.command) {
             Ok(target) => target,
             Err(error) => {

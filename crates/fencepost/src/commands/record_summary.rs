@@ -7,6 +7,7 @@ use record::recording::Recording;
 use trace::Severity;
 use trace::event::ExitStatus;
 
+use super::code_path::say_msync;
 use crate::render;
 
 /// A recording and what the user asked for.
@@ -57,11 +58,7 @@ impl Summary<'_> {
         if !activity.any() {
             self.explain_no_activity();
         } else if activity.pmdk_without_flushes() {
-            render::warning(
-                "libpmem took the pool for an ordinary file: it called msync and executed no flush. \
-                 This is not the code that runs on persistent memory",
-            );
-            render::help("set PMEM_IS_PMEM_FORCE=1 to make it use the PM code path");
+            say_msync();
         }
     }
 
