@@ -46,7 +46,8 @@ pub fn border(thread: &mut Thread) {
 
 /// In a fork: the pools become its own.
 pub fn part(thread: &mut Thread) {
-    const MAP_PRIVATE: u64 = 2;
+    // Without NORESERVE the kernel refuses what would not fit into memory if all of it were changed.
+    const MAP_PRIVATE_NORESERVE: u64 = 0x4002;
     const O_RDWR_CLOEXEC: u64 = 0o2000002;
     PRIVATE.store(true, Ordering::Relaxed);
     let ranges = pm::pieces(0, 1 << 47);
@@ -63,7 +64,7 @@ pub fn part(thread: &mut Thread) {
         let fd = sys!(nr::OPEN, path.as_ptr(), O_RDWR_CLOEXEC, 0);
         let prot = (range.prot | PROT_READ) & (PROT_READ | PROT_WRITE);
         let alias = layout::alias(range.start);
-        let got = sys!(nr::MMAP, alias, range.len, prot, MAP_PRIVATE | MAP_FIXED, fd, range.offset);
+        let got = sys!(nr::MMAP, alias, range.len, prot, MAP_PRIVATE_NORESERVE | MAP_FIXED, fd, range.offset);
         if fd < 0 || got != alias as i64 {
             crate::refuse!(thread, "a pool cannot be mapped privately for a rehearsal (error {})", -got);
         }
