@@ -143,11 +143,14 @@ impl Hunt<'_> {
                 !self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
             };
             let rehearsed = rehearse(self.reader, self.options.rules, operations, &mut runners[0], &goes_on);
-            let Rehearsed { equivalence, notes } = match rehearsed {
+            let Rehearsed { equivalence, notes, plain } = match rehearsed {
                 Err(RehearseError::Stopped) => return Ok(self.stopped(&survey)),
                 rehearsed => rehearsed?,
             };
             rehearsal_notes = notes;
+            if let Some(why) = plain {
+                runners.iter_mut().for_each(|runner| runner.go_plain(why.clone()));
+            }
             scenes = Arc::new(equivalence.borders.scenes());
             let equivalence = Arc::new(equivalence);
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));

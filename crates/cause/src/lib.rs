@@ -30,6 +30,8 @@ pub mod minimise;
 mod program_order;
 pub mod rehearse;
 pub mod rehearse_error;
+mod rehearse_live;
+mod rehearse_plain;
 mod rehearse_resumed;
 mod rehearse_windows;
 pub mod repair;

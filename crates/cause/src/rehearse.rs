@@ -12,7 +12,7 @@ use operation::scene::Borders;
 use operation::workload::Workload;
 use recover::command::Operations;
 use recover::report::{End, RunReport};
-use recover::server::{ServerError, Step};
+use recover::server::ServerError;
 use trace::event::{EventKind, ExitStatus};
 use trace::{ReadError, TraceReader};
 
@@ -26,6 +26,8 @@ pub struct Rehearsed {
     pub equivalence: Equivalence,
     /// For the user.
     pub notes: Vec<String>,
+    /// Why only the uninstrumented program can be compared with these answers, if that is so.
+    pub plain: Option<String>,
 }
 
 /// Told, before every run, which operation is next; false: the user does not want to wait for more.
@@ -39,24 +41,46 @@ pub fn rehearse(
     runner: &mut Runner,
     goes_on: Watch<'_>,
 ) -> Result<Rehearsed, RehearseError> {
+    let rehearsed = all_runs(reader, rules, plan, runner, goes_on);
+    if rehearsed.as_ref().is_err_and(RehearseError::is_about_a_run) {
+        runner.had_room()?;
+    }
+    rehearsed
+}
+
+fn all_runs(
+    reader: &TraceReader,
+    rules: Rules,
+    plan: &OperationPlan,
+    runner: &mut Runner,
+    goes_on: Watch<'_>,
+) -> Result<Rehearsed, RehearseError> {
     let borders = Borders::of(reader, &plan.borders)?;
     if let Asking::Resumed(templates) = &plan.asking {
         let mut rehearsal = Rehearsing::new(reader, rules, plan, &borders, runner, goes_on)?;
         let expected = rehearsal.resumed(templates)?;
-        return Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes: Vec::new() });
+        return Ok(plan.rehearsed(borders, expected));
     }
     let given = plan.workload.count();
     all_read(reader, &borders, &plan.workload)?;
-    if runner.stage().is_none() {
-        return Err(RehearseError::PlainEngine);
-    }
+    let is_served = runner.stage().is_some();
     let mut rehearsal = Rehearsing::new(reader, rules, plan, &borders, runner, goes_on)?;
-    let straight = rehearsal.straight()?;
+    if !is_served {
+        let expected = rehearsal.whole_outputs()?;
+        return Ok(plan.rehearsed(borders, expected));
+    }
+    let straight = match rehearsal.straight() {
+        Err(RehearseError::Runner(RunnerError::Server(ServerError::Refused(why)))) => {
+            let expected = rehearsal.whole_outputs()?;
+            return Ok(Rehearsed { plain: Some(why), ..plan.rehearsed(borders, expected) });
+        }
+        straight => straight?,
+    };
     let window = plan.workload.next_window(0);
     rehearsal.varies(&straight, window)?;
     if window < given {
         let expected = rehearsal.windowed()?;
-        return Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes: Vec::new() });
+        return Ok(plan.rehearsed(borders, expected));
     }
     let mut notes = Vec::new();
     let expected = match rehearsal.live() {
@@ -82,12 +106,14 @@ pub fn rehearse(
             plan.workload.tail_count()
         ));
     }
-    Ok(Rehearsed { equivalence: plan.equivalence(borders, expected), notes })
+    Ok(Rehearsed { notes, ..plan.rehearsed(borders, expected) })
 }
 
 impl OperationPlan {
-    fn equivalence(&self, borders: Borders, expected: Expected) -> Equivalence {
-        Equivalence { workload: self.workload.clone(), borders, expected, asking: self.asking.clone() }
+    fn rehearsed(&self, borders: Borders, expected: Expected) -> Rehearsed {
+        let equivalence =
+            Equivalence { workload: self.workload.clone(), borders, expected, asking: self.asking.clone() };
+        Rehearsed { equivalence, notes: Vec::new(), plain: None }
     }
 }
 
@@ -127,8 +153,28 @@ fn ended(reader: &TraceReader) -> Result<Option<String>, ReadError> {
     Ok(how)
 }
 
-fn whole(run: RunReport, kept: u64) -> Result<RunReport, RehearseError> {
-    if run.output_cut { Err(RehearseError::TooMuch(kept >> 20)) } else { Ok(run) }
+/// A run that should have gone well ended like this.
+pub(crate) fn died(end: &End, answered: usize, given: usize, last: String) -> RehearseError {
+    RehearseError::Died { how: how(end), answered, given, last }
+}
+
+pub(crate) fn how(end: &End) -> String {
+    match end {
+        End::Exited(0) => "stopped reading".into(),
+        End::Exited(code) => format!("ended with exit code {code}"),
+        End::Signalled { signal, .. } => format!("was killed by signal {signal}"),
+        End::Hung => "did not end in time (--timeout)".into(),
+        End::OverLimit(limit) => format!("met its limit ({limit:?})"),
+    }
+}
+
+/// The end of the run is the program's own, and nothing of its output is missing.
+pub(crate) fn whole(run: RunReport, kept: u64) -> Result<RunReport, RehearseError> {
+    match run.end {
+        End::Signalled { signal: libc::SIGKILL, .. } => Err(RehearseError::Killed),
+        _ if run.output_cut => Err(RehearseError::TooMuch(kept >> 20)),
+        _ => Ok(run),
+    }
 }
 
 /// What is written after the last operation.
@@ -143,7 +189,7 @@ pub(crate) struct Rehearsing<'a> {
     pub(crate) plan: &'a OperationPlan,
     pub(crate) borders: &'a Borders,
     pub(crate) runner: &'a mut Runner,
-    goes_on: Watch<'a>,
+    pub(crate) goes_on: Watch<'a>,
 }
 
 impl<'a> Rehearsing<'a> {
@@ -163,7 +209,7 @@ impl<'a> Rehearsing<'a> {
         if (self.goes_on)(number) { Ok(()) } else { Err(RehearseError::Stopped) }
     }
 
-    fn all(&self) -> Vec<std::ops::Range<u64>> {
+    pub(crate) fn all(&self) -> Vec<std::ops::Range<u64>> {
         let workload = &self.plan.workload;
         let all = [workload.stretch(0..workload.count()), workload.tail_stretch()];
         all.into_iter().filter(|stretch| !stretch.is_empty()).collect()
@@ -194,7 +240,7 @@ impl<'a> Rehearsing<'a> {
         self.is_whole(run)
     }
 
-    /// Nothing of the output is missing.
+    /// See [`whole`].
     pub(crate) fn is_whole(&self, run: RunReport) -> Result<RunReport, RehearseError> {
         whole(run, self.runner.kept_output())
     }
@@ -239,16 +285,11 @@ impl<'a> Rehearsing<'a> {
     }
 
     pub(crate) fn went_well(&self, run: &RunReport, answered: usize, given: usize) -> Result<(), RehearseError> {
-        let how = match &run.end {
-            End::Exited(0) if answered >= given => return Ok(()),
-            End::Exited(0) => "stopped reading".into(),
-            End::Exited(code) => format!("ended with exit code {code}"),
-            End::Signalled { signal, .. } => format!("was killed by signal {signal}"),
-            End::Hung => "did not end in time (--timeout)".into(),
-            End::OverLimit(limit) => format!("met its limit ({limit:?})"),
-        };
+        if run.end == End::Exited(0) && answered >= given {
+            return Ok(());
+        }
         let last = self.plan.workload.shown(answered.saturating_sub(1));
-        Err(RehearseError::Died { how, answered, given, last })
+        Err(died(&run.end, answered, given, last))
     }
 
     /// The uninstrumented program, twice, and the recorded one must have answered the same.
@@ -258,11 +299,7 @@ impl<'a> Rehearsing<'a> {
         let known = if whole { straight.count() } else { window };
         let mut outputs = Vec::new();
         for _ in 0..2 {
-            self.show(0)?;
-            let text = std::sync::Arc::clone(self.plan.workload.text());
-            let stretches = self.all();
-            let run = self.runner.plain_run(Operations { text, stretches })?;
-            outputs.push((self.is_whole(run)?.stdout, known));
+            outputs.push((self.plainly(0, self.all())?.stdout, known));
         }
         if let Some(recorded) = &self.plan.recorded {
             outputs.push((recorded.clone(), window));
@@ -309,76 +346,5 @@ impl<'a> Rehearsing<'a> {
             one: shown(one.get(number)),
             other: shown(other.get(number)),
         })
-    }
-
-    /// One live process, forked at every border.
-    fn live(&mut self) -> Result<Expected, RehearseError> {
-        self.show(0)?;
-        let workload = &self.plan.workload;
-        let count = workload.count();
-        let (goes_on, kept) = (self.goes_on, self.runner.kept_output());
-        let mut expected = Expected::new(workload, self.plan.horizon);
-        let Some((server, slot, plan)) = self.runner.stage() else {
-            return Err(RunnerError::Server(ServerError::Refused("plain mode was asked for".into())).into());
-        };
-        let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits);
-        let (mut live, mut step) = begun.map_err(RunnerError::from)?;
-        for number in 0..=count {
-            if !goes_on(number) {
-                return Err(RehearseError::Stopped);
-            }
-            let Step::Border(_) = &step else {
-                let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
-                let last = workload.shown(number.saturating_sub(1));
-                return Err(RehearseError::Died {
-                    how: format!("ended ({end:?})"),
-                    answered: number,
-                    given: count,
-                    last,
-                });
-            };
-            let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
-                let run = live.branch(stretches).map_err(RunnerError::from)?;
-                Ok::<_, RehearseError>(Answers::of(&whole(run, kept)?, given))
-            };
-            for next in expected.asked_here(number) {
-                let queries = workload.tail_stretches(next);
-                expected.tails[next] = Some(branch(&queries, workload.asked_queries())?);
-            }
-            if number == count {
-                break;
-            }
-            let rest = number + 1..(number + 1 + expected.horizon).min(count);
-            let given = rest.len() + workload.asked_queries();
-            expected.without[number] = Some(branch(&workload.stretches(rest), given)?);
-            step = live.go_on().map_err(RunnerError::from)?;
-            if let Step::Border(answer) = &step {
-                expected.whole.push(answer);
-            }
-        }
-        Ok(expected)
-    }
-
-    /// A new process for every border, on the pools as they were there.
-    fn reopened(&mut self, straight: &Answers) -> Result<Expected, RehearseError> {
-        let workload = &self.plan.workload;
-        let count = workload.count();
-        let mut expected = Expected::new(workload, self.plan.horizon);
-        straight.iter().take(count).for_each(|answer| expected.whole.push(answer));
-        for number in 0..=count {
-            for next in expected.asked_here(number) {
-                self.show(number)?;
-                let run = self.run(workload.tail_stretches(next))?;
-                expected.tails[next] = Some(Answers::of(&run, workload.asked_queries()));
-            }
-            if number < count {
-                self.show(number)?;
-                let rest = number + 1..(number + 1 + expected.horizon).min(count);
-                let given = rest.len() + workload.asked_queries();
-                let run = self.run(workload.stretches(rest))?;
-                expected.without[number] = Some(Answers::of(&run, given));
-            }
-        }
-        Ok(expected)
     }
 }

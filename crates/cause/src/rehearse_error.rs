@@ -19,10 +19,15 @@ pub enum RehearseError {
     Runner(#[from] RunnerError),
     #[error("the user stopped the runs without a crash")]
     Stopped,
+    #[error("the uninstrumented program does not show which answer belongs to which part of a window")]
+    PlainWindows,
+    #[error("the uninstrumented program {how} in a run without any crash")]
+    PlainDied { how: String },
     #[error(
-        "the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared"
+        "the program is not deterministic: given the same operations, line {line} of its output is {one} in one run and {other} in \
+         another, without any crash; answers that vary cannot be compared"
     )]
-    PlainEngine,
+    OutputVaries { line: usize, one: String, other: String },
     #[error(
         "the program did not read operations from its standard input, one line after the other{}",
         .how.as_ref().map_or_else(String::new, |how| format!("; it {how}"))
@@ -36,6 +41,10 @@ pub enum RehearseError {
         "the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`"
     )]
     Died { how: String, answered: usize, given: usize, last: String },
+    #[error("somebody killed the program (SIGKILL) in a run without any crash")]
+    Killed,
+    #[error("at operation {number}, `{operation}`, in a run that leaves one out, the program {how}")]
+    Endless { number: usize, operation: String, how: String },
     #[error("the program wrote more than {0} MiB in a run without any crash; answers that are cut cannot be compared")]
     TooMuch(u64),
     #[error("the program answers nothing: it wrote nothing to its standard output for any of {0} operations")]
@@ -55,6 +64,22 @@ pub enum RehearseError {
 }
 
 impl RehearseError {
+    /// Is it about what the program did in a run of the rehearsal, so that it may be for want of room?
+    pub(crate) fn is_about_a_run(&self) -> bool {
+        use RehearseError::*;
+        matches!(
+            self,
+            Died { .. }
+                | Endless { .. }
+                | PlainDied { .. }
+                | NoAnswers(_)
+                | OutOfStep { .. }
+                | Lines { .. }
+                | Varies { .. }
+                | OutputVaries { .. }
+        )
+    }
+
     /// Does it say something about the program, and not about the machine?
     pub fn is_about_the_program(&self) -> bool {
         !self.advice().is_empty()
@@ -63,7 +88,7 @@ impl RehearseError {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
-            RehearseError::PlainEngine => {
+            RehearseError::PlainWindows => {
                 "leave out --engine plain: the fork server sees where operations begin and end"
             }
             RehearseError::NotRead { .. } => {
@@ -73,7 +98,15 @@ impl RehearseError {
                 "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"
             }
             RehearseError::ReadMore { .. } => "let it read each line of its standard input once, without seeking",
-            RehearseError::Died { .. } => "run it by hand on these operations: it must end with exit code 0",
+            RehearseError::Died { .. } | RehearseError::PlainDied { .. } => {
+                "run it by hand on these operations: it must end with exit code 0"
+            }
+            RehearseError::Killed => {
+                "the system does so when memory runs out; if that is not it (see dmesg), start the check again"
+            }
+            RehearseError::Endless { .. } => {
+                "what it would answer cannot be compared: give it more time (--timeout), or leave the operation out"
+            }
             RehearseError::TooMuch(_) => {
                 "give it fewer operations, a shorter tail, or fewer that print much: every answer is kept and compared"
             }
@@ -84,7 +117,9 @@ impl RehearseError {
             RehearseError::Lines { .. } => {
                 "run it by hand: without a crash, it must write a line for each operation that it runs, and nothing else"
             }
-            RehearseError::Varies { .. } => "leave the operation out, or make its answer the same in every run",
+            RehearseError::Varies { .. } | RehearseError::OutputVaries { .. } => {
+                "leave the operation out, or make its answer the same in every run"
+            }
             _ => "",
         }
     }

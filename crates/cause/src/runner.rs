@@ -210,15 +210,34 @@ impl Runner {
         if self.servers.is_some() {
             match self.serve(scene) {
                 Err(RunnerError::Server(error)) => {
-                    self.refused = Some(error.to_string());
-                    self.servers = None;
-                    self.stale = true;
+                    self.go_plain(error.to_string());
                     self.show(image)?;
                 }
-                answer => return answer,
+                answer => return self.credible(answer?),
             }
         }
-        self.plainly(scene)
+        let answer = self.plainly(scene)?;
+        self.credible(answer)
+    }
+
+    /// From now on without the fork server.
+    pub(crate) fn go_plain(&mut self, why: String) {
+        self.refused = Some(why);
+        self.servers = None;
+        self.stale = true;
+    }
+
+    /// A failure for want of room for the pools is none of the program's.
+    fn credible(&self, answer: Observation) -> Result<Observation, RunnerError> {
+        if !answer.verdict.pass {
+            self.slot.had_room()?;
+        }
+        Ok(answer)
+    }
+
+    /// Was there room for what the last run did?
+    pub(crate) fn had_room(&self) -> Result<(), RunnerError> {
+        Ok(self.slot.had_room()?)
     }
 
     /// Where among the operations the crash of this image came.
@@ -298,7 +317,8 @@ impl Runner {
         self.stale = true;
         self.show(image)?;
         let scene = self.scene(image);
-        Ok(self.plainly(scene)?.verdict)
+        let answer = self.plainly(scene)?;
+        Ok(self.credible(answer)?.verdict)
     }
 
     /// The command that recovers, with the operations that it is asked after a crash in this scene.

@@ -241,11 +241,25 @@ fn programs_that_cannot_be_judged() {
 }
 
 #[test]
-fn the_plain_engine_has_no_borders() {
+fn the_plain_engine_compares_whole_outputs() {
+    let sandbox = sandbox();
+    let right = fed(&sandbox, &["--engine", "plain", "--", "./right", "p", "stdin"]);
+    assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
+    let bug = fed(&sandbox, &["--engine", "plain", "--", "./bug", "q", "stdin"]);
+    assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
+    assert!(
+        bug.out.contains("`cell->value` in `put`") && bug.out.contains("as in any run without a crash"),
+        "{}",
+        bug.out
+    );
+    let varies = fed(&sandbox, &["--engine", "plain", "--", "./right", "r", "varies"]);
+    varies.expect(3, &["is not deterministic: given the same operations, line 2 of its output is"]);
+    let windows = ["--window-separator", "||", "--engine", "plain", "--", "./right", "s", "stdin"];
+    fs::write(sandbox.path("ops"), "put 1 11 || put 2 22\n").expect("writable");
     assert_said(
-        &fed(&sandbox(), &["--engine", "plain", "--", "./right", "p", "stdin"]),
+        &fed(&sandbox, &windows),
         3,
-        "error: the uninstrumented program does not show which answer belongs to which operation, so answers cannot be compared\n\
+        "error: the uninstrumented program does not show which answer belongs to which part of a window\n\
          help: leave out --engine plain: the fork server sees where operations begin and end",
     );
 }

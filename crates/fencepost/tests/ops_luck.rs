@@ -15,17 +15,44 @@ const TAIL: &str = "get 1\nget 2\n";
 /// How many these are.
 const LINES: usize = 6;
 
-/// A program of `tests/programs` with operations and a tail beside it.
-fn case(program: &str) -> Case {
-    let case = Case::of(program, &[]);
+/// `reader` with operations and a tail beside it.
+fn case(flags: &[&str]) -> Case {
+    let case = Case::of("reader", flags);
     fs::write(case.sandbox.path("ops"), OPERATIONS).expect("writable");
     fs::write(case.sandbox.path("tail"), TAIL).expect("writable");
     case
 }
 
+/// Records `reader` with its gate as `trace`.
+fn record_held(case: &Case) {
+    let mut record = case.sandbox.command(&["record", "--quiet", "--operations", "stdin", "-o", "trace", "--"]);
+    record.args(["./reader", &case.pool, "held"]).arg(case.gate());
+    let ran = record.stdin(fs::File::open(case.sandbox.path("ops")).expect("there")).output().expect("starts");
+    assert!(ran.status.success());
+}
+
+/// Crashes that recording.
+const HELD: &[&str] = &[
+    "crash",
+    "trace",
+    "--no-journal",
+    "--message-format",
+    "json",
+    "--jobs",
+    "1",
+    "--timeout",
+    "100s",
+    "--strategy",
+    "program-order",
+    "--ops",
+    "ops",
+    "--tail",
+    "tail",
+];
+
 #[test]
 fn an_interrupt_in_the_runs_without_a_crash() {
-    let case = case("reader");
+    let case = case(&[]);
     let gate = case.gate().display().to_string();
     let mut record = case.sandbox.command(&["record", "--quiet", "--operations", "stdin", "-o", "trace", "--"]);
     record
@@ -37,9 +64,7 @@ fn an_interrupt_in_the_runs_without_a_crash() {
     for number in [libc::SIGINT, libc::SIGTERM] {
         fs::remove_file(&log).expect("written by every run");
         case.close_gate();
-        let mut line = vec!["crash", "trace", "--no-journal", "--message-format", "json", "--jobs", "1"];
-        line.extend(["--timeout", "100s", "--strategy", "program-order", "--ops", "ops", "--tail", "tail"]);
-        let mut interrupted = case.start(&line);
+        let mut interrupted = case.start(HELD);
         case.wait_for_gate(&mut interrupted);
         interrupted.signal_group(number);
         case.open_gate();
@@ -59,7 +84,8 @@ fn an_interrupt_in_the_runs_without_a_crash() {
 /// `check` on `reader`, with operations, and the recording kept as `trace`.
 fn check(case: &Case, way: &str) -> cli_support::Ran {
     let _ = fs::remove_file(case.sandbox.path(&case.pool));
-    let mut line = vec!["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops"];
+    let mut line =
+        vec!["check", "--no-lint", "--jobs", "1", "--strategy", "program-order,guaranteed-only", "--ops", "ops"];
     line.extend(["--tail", "tail", "--output", "trace", "--", "./reader", &case.pool, way]);
     case.run(&line)
 }
@@ -74,7 +100,7 @@ fn shape(case: &Case) -> String {
 
 #[track_caller]
 fn assert_read(ways: &[&str]) {
-    let case = case("reader");
+    let case = case(&[]);
     for way in ways {
         let ran = check(&case, way);
         assert_eq!(ran.code, Some(0), "{way}: {}{}", ran.out, ran.err);
@@ -99,7 +125,7 @@ fn operations_are_read_by_children() {
 
 #[test]
 fn operations_that_are_not_read_line_by_line() {
-    let case = case("reader");
+    let case = case(&[]);
     let said = |way: &str, text: &str| {
         let ran = check(&case, way);
         assert_eq!((ran.code, ran.err.as_str()), (Some(3), text), "{way}: {}", ran.out);
@@ -116,4 +142,59 @@ fn operations_that_are_not_read_line_by_line() {
         "error: the program read 8 operations though it was given 4: it went back in its standard input\n\
          help: let it read each line of its standard input once, without seeking\n",
     );
+}
+
+#[test]
+fn a_run_without_a_crash_that_is_killed() {
+    let case = case(&[]);
+    record_held(&case);
+    fs::write(case.gate().with_extension("kill"), "").expect("writable");
+    let ran = case.run(HELD);
+    assert_eq!(
+        (ran.code, ran.err.as_str()),
+        (
+            Some(3),
+            "error: somebody killed the program (SIGKILL) in a run without any crash\n\
+             help: the system does so when memory runs out; if that is not it (see dmesg), start the check again\n"
+        )
+    );
+}
+
+#[test]
+fn a_program_that_the_fork_server_refuses_is_compared_in_plain_mode() {
+    let right = check(&case(&[]), "renames");
+    right.expect(0, &["note: recoveries ran in plain mode, and every state was run: recovery renames or links a pool"]);
+    let bug = check(&case(&["-DBUG"]), "renames");
+    assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
+    assert!(bug.out.contains("not answered as in any run without a crash (the crash came after"), "{}", bug.out);
+}
+
+/// A stand-in of a pool that cannot grow kills the program that changes it: that is no failure of the program.
+#[test]
+fn no_room_for_pools() {
+    let case = case(&[]);
+    let full = |size: &str| {
+        let mount = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\"");
+        let line =
+            ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops", "--tail", "tail"];
+        let fencepost = case.sandbox.command(&line);
+        let mut command = std::process::Command::new("unshare");
+        command.args(["-r", "-m", "sh", "-c", &mount, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());
+        command.args(["--", "./reader", &case.pool, "bytes"]).current_dir(case.directory());
+        cli_support::Ran::from(command.output().expect("unshare is installed"))
+    };
+    if full("1m").err.starts_with("unshare: ") {
+        // Not on this system.
+        return;
+    }
+    assert_eq!(full("1m").code, Some(0));
+    let pool = fs::canonicalize(case.sandbox.path(&case.pool)).expect("made");
+    fs::remove_file(&pool).expect("there");
+    let ran = full("4k");
+    let said = format!(
+        "error: cannot let a program change the private copy of the pool `{}`: No space left on device (os error 28); is there \
+         room in /dev/shm or TMPDIR?\n",
+        pool.display()
+    );
+    assert_eq!((ran.code, ran.err), (Some(2), said), "{}", ran.out);
 }

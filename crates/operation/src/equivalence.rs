@@ -55,7 +55,13 @@ impl Equivalence {
     /// A run of the uninstrumented program, of which the borders are not known.
     pub fn judge_plain(&self, scene: Scene, run: &RunReport) -> Verdict {
         match self.asking {
-            Asking::Fed => judge_whole(&self.allowed(scene), &run.stdout),
+            Asking::Fed => {
+                let mut verdict = judge_whole(&self.allowed(scene), &run.stdout);
+                if !verdict.pass {
+                    verdict.symptom.text = format!("{} ({})", verdict.symptom.text, self.told(scene));
+                }
+                verdict
+            }
             Asking::Resumed(_) => self.judge(scene, run, Verdict::pass()),
         }
     }

@@ -3,8 +3,10 @@
 //! They lie in memory (`/dev/shm`) where that is possible: putting a line there costs a write of 64 bytes, however large the
 //! pool is. Not through a mapping: where there is no room left, a write says so, and a mapping kills with `SIGBUS`.
 
+use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -28,10 +30,13 @@ struct Private {
     len: u64,
 }
 
+/// With less than this left, a program that changes its pools may be killed for it (`SIGBUS`), or refused.
+const LEAST_ROOM: u64 = 256 << 10;
+
 /// The stand-ins of all pools.
 #[derive(Debug)]
 pub struct Slot {
-    _dir: TempDir,
+    dir: TempDir,
     pools: Vec<Private>,
 }
 
@@ -55,7 +60,7 @@ impl Slot {
                 Ok(private)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Slot { _dir: dir, pools })
+        Ok(Slot { dir, pools })
     }
 
     /// Path of each pool, and of its stand-in.
@@ -69,6 +74,19 @@ impl Slot {
 
     pub fn is_empty(&self) -> bool {
         self.pools.is_empty()
+    }
+
+    /// After a run that failed: was there room for what it did? If not, nothing is known about the program.
+    pub fn had_room(&self) -> Result<(), SlotError> {
+        let pool = self.pools.first().map(|private| private.pool.clone()).unwrap_or_default();
+        match room(self.dir.path()) {
+            Ok(LEAST_ROOM..) => Ok(()),
+            Ok(_) => {
+                let source = io::Error::from_raw_os_error(libc::ENOSPC);
+                Err(SlotError { action: "let a program change", pool, source })
+            }
+            Err(source) => Err(SlotError { action: "look at the room of", pool, source }),
+        }
     }
 
     /// Copies bytes into a stand-in. What lies beyond its end is left out.
@@ -124,6 +142,19 @@ fn failed(action: &'static str, pool: &Path) -> impl FnOnce(io::Error) -> SlotEr
 
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)
+}
+
+/// Bytes that are left in the file system of a directory.
+fn room(directory: &Path) -> io::Result<u64> {
+    let path = CString::new(directory.as_os_str().as_bytes())?;
+    // SAFETY: a C string, and a place for the answer, which all zeros are a value of.
+    unsafe {
+        let mut answer: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(path.as_ptr(), &raw mut answer) != 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
+    }
 }
 
 /// In memory if possible.

@@ -1,6 +1,9 @@
 // Cells in a pool that take operations on standard input, read in the way that the second argument names:
-//   held GATE        by the C library; waits before the first as long as the file GATE is there, and notes each operation in GATE.log
+//   held GATE        by the C library; waits before the first as long as the file GATE is there, and notes each operation in GATE.log;
+//                    is killed there if GATE.kill is there
+//   renames          gives its pool another name in every operation
 //   WAY              large pieces, by the descriptor or call that `ways` lists; what comes in one piece is answered line by line
+// With -DBUG what it has put is not in PM.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <immintrin.h>
@@ -8,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
@@ -20,9 +24,10 @@
 
 #define CELLS 16
 
+// Each has a page of its own.
 struct cell {
     volatile uint64_t value;
-    char pad[56];
+    char pad[4088];
 };
 static struct cell *cells;
 
@@ -33,13 +38,26 @@ static void open_pool(const char *path) {
     if (cells == MAP_FAILED) exit(92);
 }
 
+static const char *pool, *way;
+static int is(const char *name) { return !strcmp(way, name); }
+
+// Gives the pool another name, for a while.
+static void rename_pool(void) {
+    char other[4096];
+    snprintf(other, sizeof other, "%s.other", pool);
+    if (link(pool, other) || unlink(other)) exit(90);
+}
+
 static void operate(const char *line) {
     unsigned long number = 0, value = 0;
     char answer[64];
+    if (is("renames")) rename_pool();
     if (sscanf(line, "put %lu %lu", &number, &value) == 2) {
         cells[number % CELLS].value = value;
+#ifndef BUG
         _mm_clflush((void *)&cells[number % CELLS]);
         _mm_sfence();
+#endif
         snprintf(answer, sizeof answer, "ok\n");
     } else if (sscanf(line, "get %lu", &number) == 1) {
         snprintf(answer, sizeof answer, "%lu\n", (unsigned long)cells[number % CELLS].value);
@@ -55,6 +73,8 @@ static int held(const char *gate) {
     snprintf(log, sizeof log, "%s.log", gate);
     if (!access(gate, F_OK)) close(open(reached, O_CREAT | O_WRONLY, 0600));
     while (!access(gate, F_OK)) usleep(1000);
+    snprintf(reached, sizeof reached, "%s.kill", gate);
+    if (!access(reached, F_OK)) kill(getpid(), SIGKILL);
     while (fgets(line, sizeof line, stdin)) {
         int fd = open(log, O_CREAT | O_WRONLY | O_APPEND, 0600);
         if (fd < 0 || write(fd, line, strlen(line)) < 0) return 94;
@@ -63,9 +83,6 @@ static int held(const char *gate) {
     }
     return 0;
 }
-
-static const char *way;
-static int is(const char *name) { return !strcmp(way, name); }
 
 static int input(void) {
     if (is("dup")) return dup(0);
@@ -163,9 +180,10 @@ static int children(int all) {
 
 int main(int argc, char **argv) {
     if (argc < 3) return 99;
-    open_pool(argv[1]);
-    if (!strcmp(argv[2], "held")) return held(argv[3]);
+    pool = argv[1];
     way = argv[2];
+    open_pool(pool);
+    if (is("held")) return held(argv[3]);
     if (is("child") || is("children")) return children(is("child"));
     return ways();
 }

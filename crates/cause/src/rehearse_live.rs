@@ -1,0 +1,96 @@
+//! What a program answers without one of its operations: one live process is forked at every border; or a new one is started there,
+//! where forking is refused.
+
+use operation::answers::Answers;
+use operation::expected::Expected;
+use operation::workload::Workload;
+use recover::report::{End, RunReport};
+use recover::server::{ServerError, Step};
+
+use crate::rehearse::{Rehearsing, died, how, whole};
+use crate::rehearse_error::RehearseError;
+use crate::runner::RunnerError;
+
+impl Rehearsing<'_> {
+    /// One live process, forked at every border.
+    pub(crate) fn live(&mut self) -> Result<Expected, RehearseError> {
+        self.show(0)?;
+        let workload = &self.plan.workload;
+        let count = workload.count();
+        let (goes_on, kept) = (self.goes_on, self.runner.kept_output());
+        let mut expected = Expected::new(workload, self.plan.horizon);
+        let Some((server, slot, plan)) = self.runner.stage() else {
+            return Err(RunnerError::Server(ServerError::Refused("plain mode was asked for".into())).into());
+        };
+        let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits);
+        let (mut live, mut step) = begun.map_err(RunnerError::from)?;
+        for number in 0..=count {
+            if !goes_on(number) {
+                return Err(RehearseError::Stopped);
+            }
+            let Step::Border(_) = &step else {
+                let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
+                let last = workload.shown(number.saturating_sub(1));
+                return Err(match end {
+                    End::Signalled { signal: libc::SIGKILL, .. } => RehearseError::Killed,
+                    end => died(&end, number, count, last),
+                });
+            };
+            let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
+                let run = whole(live.branch(stretches).map_err(RunnerError::from)?, kept)?;
+                ends(&run, workload, number)?;
+                Ok::<_, RehearseError>(Answers::of(&run, given))
+            };
+            for next in expected.asked_here(number) {
+                let queries = workload.tail_stretches(next);
+                expected.tails[next] = Some(branch(&queries, workload.asked_queries())?);
+            }
+            if number == count {
+                break;
+            }
+            let rest = number + 1..(number + 1 + expected.horizon).min(count);
+            let given = rest.len() + workload.asked_queries();
+            expected.without[number] = Some(branch(&workload.stretches(rest), given)?);
+            step = live.go_on().map_err(RunnerError::from)?;
+            if let Step::Border(answer) = &step {
+                expected.whole.push(answer);
+            }
+        }
+        Ok(expected)
+    }
+
+    /// A new process for every border, on the pools as they were there.
+    pub(crate) fn reopened(&mut self, straight: &Answers) -> Result<Expected, RehearseError> {
+        let workload = &self.plan.workload;
+        let count = workload.count();
+        let mut expected = Expected::new(workload, self.plan.horizon);
+        straight.iter().take(count).for_each(|answer| expected.whole.push(answer));
+        for number in 0..=count {
+            for next in expected.asked_here(number) {
+                self.show(number)?;
+                let run = self.run(workload.tail_stretches(next))?;
+                ends(&run, workload, number)?;
+                expected.tails[next] = Some(Answers::of(&run, workload.asked_queries()));
+            }
+            if number < count {
+                self.show(number)?;
+                let rest = number + 1..(number + 1 + expected.horizon).min(count);
+                let given = rest.len() + workload.asked_queries();
+                let run = self.run(workload.stretches(rest))?;
+                ends(&run, workload, number)?;
+                expected.without[number] = Some(Answers::of(&run, given));
+            }
+        }
+        Ok(expected)
+    }
+}
+
+/// Without an operation the program may fail, as it always would; but how far it comes before it is stopped is not its own doing.
+fn ends(run: &RunReport, workload: &Workload, number: usize) -> Result<(), RehearseError> {
+    match run.end {
+        End::Hung | End::OverLimit(_) => {
+            Err(RehearseError::Endless { number, operation: workload.shown(number), how: how(&run.end) })
+        }
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,76 @@
+//! Right answers of a program that the probe cannot run, or shall not: the uninstrumented one is started on the pools as they were
+//! at every border. Nobody sees there which answer belongs to which operation, so all that a run writes is one answer.
+
+use std::ops::Range;
+
+use operation::answers::{Answers, shown};
+use operation::expected::Expected;
+use recover::command::Operations;
+use recover::report::{End, RunReport};
+
+use crate::rehearse::{Rehearsing, how};
+use crate::rehearse_error::RehearseError;
+
+impl Rehearsing<'_> {
+    pub(crate) fn whole_outputs(&mut self) -> Result<Expected, RehearseError> {
+        let workload = &self.plan.workload;
+        let count = workload.count();
+        if workload.next_window(0) < count {
+            return Err(RehearseError::PlainWindows);
+        }
+        let (one, other) = (self.plainly(0, self.all())?.stdout, self.plainly(0, self.all())?.stdout);
+        same_lines(&one, &other)?;
+        if one.is_empty() {
+            return Err(RehearseError::NoAnswers(count + workload.tail_count()));
+        }
+        let mut expected = Expected::new(workload, self.plan.horizon);
+        for border in 0..=count {
+            let committed = self.output_at(border, expected.asked_from(border))?;
+            expected.at_border.push(committed);
+            if border < count {
+                let rest = expected.asked_from(border + 1);
+                expected.without[border] = Some(self.output_at(border, rest)?);
+            }
+        }
+        Ok(expected)
+    }
+
+    /// What a process writes that is started on the pools as they were at this border, and given these operations and the tail.
+    fn output_at(&mut self, border: usize, rest: Range<usize>) -> Result<Answers, RehearseError> {
+        let stretches = self.plan.workload.stretches(rest);
+        let mut answers = Answers::default();
+        self.show(border)?;
+        answers.push(&self.run_plainly(stretches)?.stdout);
+        Ok(answers)
+    }
+
+    /// One run of the uninstrumented program, which must go well.
+    pub(crate) fn plainly(&mut self, border: usize, stretches: Vec<Range<u64>>) -> Result<RunReport, RehearseError> {
+        self.show(border)?;
+        let run = self.run_plainly(stretches)?;
+        match run.end {
+            End::Exited(0) => Ok(run),
+            _ => Err(RehearseError::PlainDied { how: how(&run.end) }),
+        }
+    }
+
+    fn run_plainly(&mut self, stretches: Vec<Range<u64>>) -> Result<RunReport, RehearseError> {
+        let text = std::sync::Arc::clone(self.plan.workload.text());
+        let run = self.runner.plain_run(Operations { text, stretches })?;
+        self.is_whole(run)
+    }
+}
+
+fn same_lines(one: &[u8], other: &[u8]) -> Result<(), RehearseError> {
+    let (mut own, mut others) = (one.split(|&byte| byte == b'\n'), other.split(|&byte| byte == b'\n'));
+    for line in 1.. {
+        match (own.next(), others.next()) {
+            (None, None) => break,
+            (one, other) if one == other => {}
+            (one, other) => {
+                return Err(RehearseError::OutputVaries { line, one: shown(one), other: shown(other) });
+            }
+        }
+    }
+    Ok(())
+}
