@@ -21,4 +21,5 @@ pub mod rule;
 pub mod rules;
 pub mod script;
 pub mod sightings;
+mod silent;
 pub mod world;

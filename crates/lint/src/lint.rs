@@ -9,15 +9,18 @@ use finding::severity::Severity;
 use finding::site::{Site, SiteId};
 use persistency::domain::Detail;
 use persistency::effect::{Effect, FlushVerdict};
+use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
 use persistency::tracker::Tracker;
+use rustc_hash::FxHashSet;
 use trace::event::{Event, EventId, EventKind, ExitStatus};
 use trace::{Ending, Outcome, ReadError, Tables, TraceReader};
 
 use crate::judge;
 use crate::pmdk::transactions::{Happening, Transactions};
-use crate::rule::{Moment, Rule, RuleError, Wants};
+use crate::rule::{LostStore, Moment, Rule, RuleError, Wants};
 use crate::sightings::{Sightings, Sink};
+use crate::silent;
 use crate::world::World;
 
 /// A rule that is switched on, and what its findings count as.
@@ -86,7 +89,8 @@ pub fn lint(reader: &TraceReader, rules: Vec<Active>, options: &Options) -> Resu
         }
     };
     if unjudged.is_none() {
-        pass.judge()?;
+        let lost = pass.lost_for_good(reader, &sites, options)?;
+        pass.judge(&lost)?;
     }
     Ok(Report { findings: pass.findings(&options.libraries), events: reader.event_count(), unjudged })
 }
@@ -188,12 +192,41 @@ impl<'t> Pass<'t> {
         Ok(())
     }
 
-    /// The program has ended by itself: what is pending now is lost.
-    pub fn judge(&mut self) -> Result<(), LintError> {
-        for lost in judge::lost(&self.tracker, &self.world) {
+    /// Stores that are pending now. If the program has ended by itself they are lost.
+    pub fn lost(&self) -> Vec<LostStore> {
+        judge::lost(&self.tracker, &self.world)
+    }
+
+    /// As [`Pass::lost`], without stores that changed nothing. `sites` are by shape.
+    fn lost_for_good(
+        &self,
+        reader: &TraceReader,
+        sites: &[Option<SiteId>],
+        options: &Options,
+    ) -> Result<Vec<LostStore>, LintError> {
+        let lost = self.lost();
+        let lines: FxHashSet<LineId> = lost.iter().map(|store| store.line).collect();
+        if lines.is_empty() {
+            return Ok(lost);
+        }
+        let tag = |id: EventId, shape: usize| {
+            let site = sites[shape].expect("the first reading met it");
+            Tag::pack(id, site).expect("the first reading packed it")
+        };
+        let tracker = Tracker::new(options.model.build(options.fences), Detail::LastWriters);
+        let tracker = silent::track(reader, lines.iter().copied(), tracker, tag)?;
+        let mut lost = judge::lost(&tracker, &self.world);
+        // A store across the border of a line brings its other line along.
+        lost.retain(|store| lines.contains(&store.line));
+        Ok(lost)
+    }
+
+    /// The program has ended by itself, and has lost these stores.
+    pub fn judge(&mut self, lost: &[LostStore]) -> Result<(), LintError> {
+        for lost in lost {
             for (at, active) in self.rules.iter_mut().enumerate() {
                 let mut out = Sink { all: &mut self.sightings, rule: at, event: lost.event };
-                if let Err(source) = active.rule.lost(&lost, &mut out) {
+                if let Err(source) = active.rule.lost(lost, &mut out) {
                     let (rule, event) = (active.rule.info().id.to_string(), judge::END.0);
                     return Err(LintError::Rule { rule, event, source });
                 }

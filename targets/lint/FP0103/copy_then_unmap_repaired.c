@@ -13,7 +13,7 @@ static void copy(__m128i *to, const __m128i *from, size_t count)
 
 int main(int argc, char **argv)
 {
-	static __m128i data[LINE / 16];
+	static __m128i data[LINE / 16] = { { 1, 2 }, { 3, 4 }, { 5, 6 }, { 7, 8 } };
 	__m128i *pm = pm_create(argv[1]);
 	copy(pm, data, LINE / 16);
 	munmap(pm, POOL_SIZE);

@@ -148,7 +148,8 @@ impl Program {
             let pc = CodeAddr { module: ModuleId(0), addr: *pc };
             pass.take(EventId(number as u64), &Event { thread: *thread, context: ContextId(0), pc, kind })?;
         }
-        pass.judge()?;
+        let lost = pass.lost();
+        pass.judge(&lost)?;
         let mut found: Vec<_> = pass.sighted().into_iter().map(|(rule, site, _)| (rule, site.pc.addr)).collect();
         found.dedup();
         Ok(found)
