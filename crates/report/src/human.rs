@@ -44,8 +44,8 @@ impl Human {
             }
         }
         if let Some(library) = finding.locations.iter().find(|location| location.role == Role::Library) {
-            let name = library.function.as_deref().unwrap_or("?");
-            group = group.element(Level::NOTE.message(format!("through `{name}` of {}", library.module)));
+            let name = library.function.as_ref().map_or_else(String::new, |function| format!("`{function}` of "));
+            group = group.element(Level::NOTE.message(format!("through {name}{}", library.module)));
         }
         for text in &finding.notes {
             group = group.element(Level::NOTE.message(text.clone()));

@@ -24,6 +24,7 @@ use super::driver_options::DriverOptions;
 use super::gate::{Gate, GateOptions};
 use super::html_report::{Outcome, can_be_written};
 use super::record::Record;
+use super::record_summary::say_failure;
 use super::rule_options::RuleOptions;
 use super::served::Served;
 use crate::cli::FindingFormat;
@@ -104,6 +105,9 @@ impl Check {
                 return Exit::Usage;
             }
         };
+        if matches!(recorded, Exit::Clean | Exit::NoActivity) {
+            say_failure(&trace);
+        }
         match recorded {
             Exit::Clean => {}
             // A program that was refused its operations does nothing.

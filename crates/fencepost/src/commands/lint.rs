@@ -19,6 +19,7 @@ use super::crash::printed;
 use super::document::Document;
 use super::gate::{Gate, GateOptions, Judged};
 use super::record::Record;
+use super::record_summary::say_failure;
 use super::rule_options::RuleOptions;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
@@ -123,6 +124,9 @@ impl Lint {
         let aside = self.message_format.is_document().then(|| Aside::begin().ok());
         let recorded = record.run();
         drop(aside);
+        if matches!(recorded, Exit::Clean | Exit::NoActivity) {
+            say_failure(&trace);
+        }
         match recorded {
             Exit::Clean => self.check(&trace, plan),
             Exit::NoActivity => {

@@ -4,11 +4,31 @@ use std::path::Path;
 
 use record::ending;
 use record::recording::Recording;
-use trace::Severity;
 use trace::event::ExitStatus;
+use trace::{Ending, Outcome, Severity, TraceReader};
 
 use super::code_path::say_msync;
 use crate::render;
+
+/// A program that failed is often why there is less in its recording than its user expects.
+pub fn say_failure(trace: &Path) {
+    let Ok(reader) = TraceReader::open(trace) else { return };
+    if let Ending::Complete(Outcome::Ended(status)) = reader.ending()
+        && status != ExitStatus::Code(0)
+    {
+        say_end(reader.tables().meta.command.first().map_or("the program", String::as_str), status);
+    }
+}
+
+fn say_end(program: &str, status: ExitStatus) {
+    match status {
+        ExitStatus::Code(code) => render::note(format_args!("`{program}` exited with {code}")),
+        ExitStatus::Signal(signal) => {
+            let name = ending::signal_name(signal);
+            render::warning(format_args!("`{program}` was killed by signal {signal} ({name})"));
+        }
+    }
+}
 
 /// A recording and what the user asked for.
 #[derive(Debug)]
@@ -31,13 +51,7 @@ impl Summary<'_> {
         }
         let activity = &recording.activity;
         let program = self.program;
-        match recording.target {
-            ExitStatus::Code(code) => render::note(format_args!("`{program}` exited with {code}")),
-            ExitStatus::Signal(signal) => {
-                let name = ending::signal_name(signal);
-                render::warning(format_args!("`{program}` was killed by signal {signal} ({name})"));
-            }
-        }
+        say_end(program, recording.target);
         for pool in &recording.pools {
             render::note(format_args!("pool {} ({})", pool.path, render::bytes(pool.len)));
         }
