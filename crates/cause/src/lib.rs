@@ -27,6 +27,7 @@ mod hint;
 pub mod hunt;
 mod lvalue;
 pub mod minimise;
+mod names;
 mod program_order;
 pub mod rehearse;
 pub mod rehearse_error;

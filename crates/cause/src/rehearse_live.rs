@@ -39,18 +39,22 @@ impl Rehearsing<'_> {
             let mut branch = |stretches: &[std::ops::Range<u64>], given: usize| {
                 let run = whole(live.branch(stretches).map_err(RunnerError::from)?, kept)?;
                 ends(&run, workload, number)?;
-                Ok::<_, RehearseError>(Answers::of(&run, given))
+                Ok::<_, RehearseError>((Answers::of(&run, given), failure(run)))
             };
             for next in expected.asked_here(number) {
                 let queries = workload.tail_stretches(next);
-                expected.tails[next] = Some(branch(&queries, workload.asked_queries())?);
+                let (answers, failure) = branch(&queries, workload.asked_queries())?;
+                expected.tails[next] = Some(answers);
+                expected.fails_after.extend(failure.map(|end| (next, end)));
             }
             if number == count {
                 break;
             }
             let rest = number + 1..(number + 1 + expected.horizon).min(count);
             let given = rest.len() + workload.asked_queries();
-            expected.without[number] = Some(branch(&workload.stretches(rest), given)?);
+            let (answers, failure) = branch(&workload.stretches(rest), given)?;
+            expected.without[number] = Some(answers);
+            expected.fails_without.extend(failure.map(|end| (number, end)));
             step = live.go_on().map_err(RunnerError::from)?;
             if let Step::Border(answer) = &step {
                 expected.whole.push(answer);
@@ -71,6 +75,7 @@ impl Rehearsing<'_> {
                 let run = self.run(workload.tail_stretches(next))?;
                 ends(&run, workload, number)?;
                 expected.tails[next] = Some(Answers::of(&run, workload.asked_queries()));
+                expected.fails_after.extend(failure(run).map(|end| (next, end)));
             }
             if number < count {
                 self.show(number)?;
@@ -79,14 +84,20 @@ impl Rehearsing<'_> {
                 let run = self.run(workload.stretches(rest))?;
                 ends(&run, workload, number)?;
                 expected.without[number] = Some(Answers::of(&run, given));
+                expected.fails_without.extend(failure(run).map(|end| (number, end)));
             }
         }
         Ok(expected)
     }
 }
 
+/// How a run ended, if not well.
+pub(crate) fn failure(run: RunReport) -> Option<End> {
+    Some(run.end).filter(|end| *end != End::Exited(0))
+}
+
 /// Without an operation the program may fail, as it always would; but how far it comes before it is stopped is not its own doing.
-fn ends(run: &RunReport, workload: &Workload, number: usize) -> Result<(), RehearseError> {
+pub(crate) fn ends(run: &RunReport, workload: &Workload, number: usize) -> Result<(), RehearseError> {
     match run.end {
         End::Hung | End::OverLimit(_) => {
             Err(RehearseError::Endless { number, operation: workload.shown(number), how: how(&run.end) })

@@ -10,6 +10,7 @@ use recover::report::{End, RunReport};
 
 use crate::rehearse::{Rehearsing, how};
 use crate::rehearse_error::RehearseError;
+use crate::rehearse_live::{ends, failure};
 
 impl Rehearsing<'_> {
     pub(crate) fn whole_outputs(&mut self) -> Result<Expected, RehearseError> {
@@ -25,23 +26,28 @@ impl Rehearsing<'_> {
         }
         let mut expected = Expected::new(workload, self.plan.horizon);
         for border in 0..=count {
-            let committed = self.output_at(border, expected.asked_from(border))?;
+            let (committed, failure) = self.output_at(border, expected.asked_from(border))?;
             expected.at_border.push(committed);
+            expected.fails_after.extend(failure.map(|end| (border, end)));
             if border < count {
-                let rest = expected.asked_from(border + 1);
-                expected.without[border] = Some(self.output_at(border, rest)?);
+                let (rolled_back, failure) = self.output_at(border, expected.asked_from(border + 1))?;
+                expected.without[border] = Some(rolled_back);
+                expected.fails_without.extend(failure.map(|end| (border, end)));
             }
         }
         Ok(expected)
     }
 
-    /// What a process writes that is started on the pools as they were at this border, and given these operations and the tail.
-    fn output_at(&mut self, border: usize, rest: Range<usize>) -> Result<Answers, RehearseError> {
+    /// What a process writes that is started on the pools as they were at this border, and given these operations and the tail; how it
+    /// ends, if not well.
+    fn output_at(&mut self, border: usize, rest: Range<usize>) -> Result<(Answers, Option<End>), RehearseError> {
         let stretches = self.plan.workload.stretches(rest);
         let mut answers = Answers::default();
         self.show(border)?;
-        answers.push(&self.run_plainly(stretches)?.stdout);
-        Ok(answers)
+        let run = self.run_plainly(stretches)?;
+        ends(&run, &self.plan.workload, border)?;
+        answers.push(&run.stdout);
+        Ok((answers, failure(run)))
     }
 
     /// One run of the uninstrumented program, which must go well.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
 use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
-use operation::equivalence::{Asking, Equivalence};
+use operation::equivalence::{Asking, Equivalence, somewhere};
 use operation::scene::{BorderSource, Scene};
 use operation::workload::Workload;
 use oracle::oracle::Oracle;
@@ -19,6 +19,8 @@ use recover::report::{End, Frame, RunReport};
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
+
+use crate::names::Names;
 
 /// What to run and how to judge it.
 #[derive(Clone, Debug)]
@@ -84,6 +86,7 @@ pub struct Runner {
     /// The scene whose command the server runs, where it depends on the scene.
     served: Option<Scene>,
     last: Option<RunReport>,
+    names: Names,
     pace: Pace,
     /// Why the fork server is not used, if it should have been.
     pub refused: Option<String>,
@@ -157,6 +160,7 @@ impl Runner {
             equivalence: None,
             served: None,
             last: None,
+            names: Names::default(),
             pace: Pace::default(),
             refused: None,
         })
@@ -260,7 +264,7 @@ impl Runner {
         }
         let run = servers.recovery.run(&self.slot, &limits)?;
         self.pace.note(&run);
-        let mut verdict = self.plan.oracle.judge(&run);
+        let mut verdict = self.plan.oracle.judge_named(&run, None, &|frame| self.names.of(&run, frame));
         if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
             verdict = equivalence.judge(scene, &run, verdict);
         }
@@ -272,7 +276,7 @@ impl Runner {
             return Ok(Observation { verdict, reads });
         };
         let check = server.run(&self.slot, &self.plan.limits)?;
-        let verdict = self.plan.oracle.judge_named(&run, Some(&check), &|_| None);
+        let verdict = self.plan.oracle.judge_named(&run, Some(&check), &|frame| self.names.of(&check, frame));
         // What the checker read of lines that recovery had written depends on the crash image through what recovery
         // read; to name these lines as well is on the safe side.
         reads = match (reads, &check.reads) {
@@ -298,8 +302,12 @@ impl Runner {
         let mut session = plain.session(&pools)?;
         let run = session.run(&recovery, &self.plan.limits)?;
         let mut verdict = self.plan.oracle.judge(&run);
-        if let (Some(equivalence), Some(scene), true) = (&self.equivalence, scene, verdict.pass) {
-            verdict = equivalence.judge_plain(scene, &run);
+        if let (Some(equivalence), Some(scene)) = (&self.equivalence, scene) {
+            verdict = match verdict.pass {
+                true => equivalence.judge_plain(scene, &run),
+                false if equivalence.fails_rightly_plain(scene, &run) => Verdict::pass(),
+                false => Verdict::fail(verdict.symptom.key, somewhere(&verdict.symptom.text)),
+            };
         }
         let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
             Some(command) => Some(session.run(command, &self.plan.limits)?),

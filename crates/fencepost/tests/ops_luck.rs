@@ -198,3 +198,18 @@ fn no_room_for_pools() {
     );
     assert_eq!((ran.code, ran.err), (Some(2), said), "{}", ran.out);
 }
+
+/// Without the operation that puts what it needs, the program dies without any crash: that it dies after one is no bug.
+#[test]
+fn a_program_that_cannot_do_without_an_operation() {
+    let right = check(&case(&[]), "fragile");
+    assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
+    let case = case(&["-DBUG"]);
+    let bug = check(&case, "fragile");
+    assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
+    let told =
+        "recovery said nothing, but in operation 2 (`get 1`) the program was killed by SIGSEGV in look_up (reader+0x";
+    assert!(bug.out.contains(told), "{}", bug.out);
+    let id = bug.out.split("fencepost replay ").nth(1).and_then(|rest| rest.split('`').next()).expect("a command");
+    case.run(&["replay", id]).expect(1, &["reproduced: recovery, or an operation after it, was killed by SIGSEGV"]);
+}

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use recover::report::End;
+
 use crate::answers::Answers;
 use crate::scene::Scene;
 use crate::workload::Workload;
@@ -17,6 +19,10 @@ pub struct Expected {
     pub tails: Vec<Option<Answers>>,
     /// By operation: those that follow it within the horizon, and the tail, in a run without it.
     pub without: Vec<Option<Answers>>,
+    /// By operation: how the program ends without it, if not well.
+    pub fails_without: BTreeMap<usize, End>,
+    /// By the first operation that a recovered process is asked: how it ends after them and the tail, if not well.
+    pub fails_after: BTreeMap<usize, End>,
     /// By border, where operations are windows: what is asked after it, on the pools as they were there.
     pub at_border: Vec<Answers>,
     /// More answers that are right, by the number of the scene: of the orders of windows.
@@ -33,6 +39,8 @@ impl Expected {
             whole: Answers::default(),
             tails: vec![None; count + 1],
             without: vec![None; count],
+            fails_without: BTreeMap::new(),
+            fails_after: BTreeMap::new(),
             at_border: Vec::new(),
             orders: BTreeMap::new(),
             ends: (0..=count).map(|border| workload.next_window(border)).collect(),
@@ -90,11 +98,32 @@ impl Expected {
         Some(answers)
     }
 
+    /// A run that failed: its answers are right if without a crash the program fails as well, in the same way.
+    pub fn right_failures(&self, scene: Scene, end: &End) -> Vec<Answers> {
+        let without = match scene {
+            Scene::During(number) if self.fails_without.get(&number).is_some_and(|own| is_same_end(own, end)) => {
+                self.rolled_back(scene).cloned()
+            }
+            _ => None,
+        };
+        let after = self.fails_after.get(&self.asked(scene).start).filter(|own| is_same_end(own, end));
+        without.into_iter().chain(after.and_then(|_| self.committed(scene))).collect()
+    }
+
     /// As if the operation under way had not happened; none if it must have.
     pub fn rolled_back(&self, scene: Scene) -> Option<&Answers> {
         match scene {
             Scene::During(number) => self.without.get(number)?.as_ref(),
             Scene::Before | Scene::After(_) => None,
         }
+    }
+}
+
+/// Wherever it was.
+fn is_same_end(one: &End, other: &End) -> bool {
+    match (one, other) {
+        (End::Exited(one), End::Exited(other)) => one == other,
+        (End::Signalled { signal: one, .. }, End::Signalled { signal: other, .. }) => one == other,
+        _ => false,
     }
 }

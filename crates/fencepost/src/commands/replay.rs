@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use cause::bundle::{Bundle, FOLDER};
 use clap::Args;
-use operation::equivalence::judge_whole;
+use operation::equivalence::{judge_whole, somewhere};
 use recover::plain::{Plain, PoolFile};
 use tempfile::TempDir;
 
@@ -70,7 +70,11 @@ impl Replay {
             render::note("recovery passes on this crash image now");
             return Ok(Exit::Clean);
         }
-        render::warning(format_args!("reproduced: {}", verdict.symptom.text));
+        let text = match bundle.expectation.answers.is_empty() {
+            true => verdict.symptom.text,
+            false => somewhere(&verdict.symptom.text),
+        };
+        render::warning(format_args!("reproduced: {text}"));
         render::help(format_args!("`fencepost debug {}` runs it under gdb", bundle.id));
         Ok(Exit::Findings)
     }

@@ -1,6 +1,7 @@
 // Cells in a pool that take operations on standard input, read in the way that the second argument names:
 //   held GATE        by the C library; waits before the first as long as the file GATE is there, and notes each operation in GATE.log;
 //                    is killed there if GATE.kill is there
+//   fragile          dies when it is asked for what was never put
 //   renames          gives its pool another name in every operation
 //   WAY              large pieces, by the descriptor or call that `ways` lists; what comes in one piece is answered line by line
 // With -DBUG what it has put is not in PM.
@@ -48,6 +49,13 @@ static void rename_pool(void) {
     if (link(pool, other) || unlink(other)) exit(90);
 }
 
+// Cannot live without a value.
+__attribute__((noinline)) static uint64_t look_up(unsigned long number) {
+    uint64_t value = cells[number % CELLS].value;
+    if (!value && is("fragile")) *(volatile int *)8 = 0;
+    return value;
+}
+
 static void operate(const char *line) {
     unsigned long number = 0, value = 0;
     char answer[64];
@@ -60,7 +68,7 @@ static void operate(const char *line) {
 #endif
         snprintf(answer, sizeof answer, "ok\n");
     } else if (sscanf(line, "get %lu", &number) == 1) {
-        snprintf(answer, sizeof answer, "%lu\n", (unsigned long)cells[number % CELLS].value);
+        snprintf(answer, sizeof answer, "%lu\n", (unsigned long)look_up(number));
     } else {
         snprintf(answer, sizeof answer, "what?\n");
     }
