@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use trace::Tables;
 use trace::event::{EventKind, FlushTarget};
 
+use super::library_state::own_store;
 use super::volatile_locks::lock_function;
 use crate::lint::Tag;
 use crate::rule::{Moment, Rule, RuleError, RuleInfo, Wants};
@@ -89,6 +90,6 @@ impl Rule for DirtyOverwrite {
     }
 
     fn dismisses(&self, frames: &[Location]) -> bool {
-        lock_function(frames)
+        lock_function(frames) || own_store(frames)
     }
 }

@@ -6,6 +6,7 @@ pub mod clflush;
 pub mod dirty_overwrite;
 pub mod flush_not_fenced;
 pub mod large_copy;
+pub mod library_state;
 pub mod nt_not_fenced;
 pub mod nt_only_flush;
 pub mod redundant_logging;

@@ -7,6 +7,7 @@ use finding::severity::Severity;
 use persistency::domain::Route;
 use trace::Tables;
 
+use super::library_state::own_store;
 use super::volatile_locks::lock_function;
 use crate::rule::{Fate, LostStore, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::Sink;
@@ -40,6 +41,6 @@ impl Rule for TransientData {
     }
 
     fn dismisses(&self, frames: &[Location]) -> bool {
-        lock_function(frames)
+        lock_function(frames) || own_store(frames)
     }
 }
