@@ -111,7 +111,11 @@ fn served(thread: &mut Thread, fd: i32, begins: bool, most: u64) -> Vec<u8> {
     if begins {
         script::answered();
     }
-    script::read(fd, most as usize)
+    let line = script::read(fd, most as usize);
+    if line.is_empty() {
+        rehearse::told();
+    }
+    line
 }
 
 /// From the real standard input; and the result of the last system call.
