@@ -28,7 +28,17 @@ pub static RANGE_COUNT: AtomicU32 = AtomicU32::new(0);
 /// (start, bytes) of each range.
 pub static mut RANGES: [(u64, u64); MAX_RANGES] = [(0, 0); MAX_RANGES];
 /// In recovery runs, [`Range::shadow`] of each range.
-pub static mut SHADOWS: [u64; MAX_RANGES] = [0; MAX_RANGES];
+pub static mut SHADOWS: [Shadow; MAX_RANGES] = [Shadow { written: 0, noted: 0 }; MAX_RANGES];
+
+/// In recovery runs, what is kept of each line of a mapping (see `recover::notes`).
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Shadow {
+    /// The word of an address is at (address / 64 * 8) + this.
+    pub written: u64,
+    /// Its byte is at (address / 64) + this.
+    pub noted: u64,
+}
 
 /// One stretch of a pool in the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,8 +50,7 @@ pub struct Range {
     pub offset: u64,
     /// The protection that the program asked for.
     pub prot: u64,
-    /// In recovery runs: the shadow of the line of an address is at (address / 64 * 16) + this (see `recover::notes`).
-    pub shadow: u64,
+    pub shadow: Shadow,
 }
 
 impl Range {

@@ -1,7 +1,7 @@
 //! What a recovery run reads and writes of the pools, from inside a block: the same call as `gate_record`, but all it leaves
 //! is a bit in the shadow of the line; only the first read and the first write of a line are told to the host.
 //!
-//! The shadow of a line is two words: the bytes that this process has written, and what was noted already
+//! The shadow of a line is a word with the bytes that this process has written, and a byte with what was noted already
 //! (`recover::notes`). A load of bytes that were all written before is no read of the crash image.
 
 use core::arch::global_asm;
@@ -11,7 +11,7 @@ use wire::control::Control;
 use wire::record::kind;
 
 use crate::layout;
-use crate::pm::{RANGE_COUNT, RANGES, SHADOWS};
+use crate::pm::{RANGE_COUNT, RANGES, SHADOWS, Shadow};
 use crate::recover::notes::{DIRTY_NOTED, READ_NOTED};
 use crate::site::{SITE_SHIFT, Site};
 use crate::thread::Thread;
@@ -35,24 +35,25 @@ global_asm!(
     "cmp esi, {rmw}", "ja 9f",
     "mov ecx, gs:[{site}]", "shl rcx, {site_shift}", "mov ecx, [rcx+{sites}+{s_size}]",
     "2:",
-    // --- the range and its shadow -> r8
+    // --- the range and its shadow -> r8, r11
     "mov edx, [{range_count}]", "shl edx, 4",
     "3:", "sub edx, 16", "js 9f",
     "mov rax, rdi", "sub rax, [rdx+{ranges}]", "cmp rax, [rdx+{ranges}+8]", "jae 3b",
-    "shr edx, 1", "mov r8, [rdx+{shadows}]",
+    "mov r8, [rdx+{shadows}+{written}]", "mov r11, [rdx+{shadows}+{noted}]",
     // --- inside one line, and not all of it?
     "mov eax, edi", "and eax, 63", "lea r9d, [rax+rcx]", "cmp r9d, 64", "ja 8f",
     "cmp ecx, 63", "ja 8f",
     "mov r10d, 1", "shl r10, cl", "dec r10", "mov ecx, eax", "shl r10, cl",
-    "mov r9, rdi", "shr r9, 6", "shl r9, 4", "add r9, r8",
+    "mov r9, rdi", "shr r9, 6",
     "cmp esi, {store}", "je 5f",
     // --- a read
-    "mov rax, [r9]", "not rax", "test rax, r10", "jz 4f",
-    "test byte ptr [r9+8], {read_noted}", "jz 8f",
+    "test byte ptr [r11+r9], {read_noted}", "jnz 4f",
+    "test byte ptr [r11+r9], {dirty_noted}", "jz 8f",
+    "mov rax, [r8+r9*8]", "not rax", "test rax, r10", "jnz 8f",
     "4:", "cmp esi, {load}", "je 9f",
     // --- a write
-    "5:", "or [r9], r10",
-    "test byte ptr [r9+8], {dirty_noted}", "jz 8f",
+    "5:", "or [r8+r9*8], r10",
+    "test byte ptr [r11+r9], {dirty_noted}", "jz 8f",
     "9:",
     "cmp qword ptr gs:[{holds_order}], 0", "jne 95f",
     "10:",
@@ -91,6 +92,8 @@ global_asm!(
     range_count = sym RANGE_COUNT,
     ranges = sym RANGES,
     shadows = sym SHADOWS,
+    written = const offset_of!(Shadow, written),
+    noted = const offset_of!(Shadow, noted),
     order_lock = const layout::CONTROL as usize + offset_of!(Control, order_lock),
 );
 
@@ -107,4 +110,6 @@ extern "C" fn engine_note(thread: &mut Thread) {
     crate::recover::notes::access(kind, thread.ea, size);
 }
 
+// Ranges and shadows have the same stride.
+const _: () = assert!(size_of::<Shadow>() == 16);
 const _: () = assert!(kind::STORE < kind::RMW && kind::LOAD > kind::RMW);

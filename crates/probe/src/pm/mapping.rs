@@ -7,7 +7,7 @@ use wire::record::{Header, kind};
 
 use super::pools::{self, Stat};
 use super::shared::{self, FileKey, Mapping};
-use super::{Range, pieces};
+use super::{Range, Shadow, pieces};
 use crate::layout;
 use crate::refuse;
 use crate::ring;
@@ -154,7 +154,7 @@ fn promote(thread: &mut Thread, start: u64, len: u64) {
         let Some(pool) = pool else { continue };
         for Mapping { start, len, offset, prot, .. } in mappings {
             sys!(nr::MPROTECT, start, len, seen(prot));
-            added_by_copy(thread, Range { start, len, pool, offset, prot, shadow: 0 });
+            added_by_copy(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() });
         }
     }
 }

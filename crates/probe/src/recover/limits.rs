@@ -33,7 +33,7 @@ pub fn set() {
         limit(RLIMIT_CPU, cpu);
     }
     if memory != 0 {
-        // A pool is mapped twice, perhaps at several places, and has a shadow of a quarter of its size.
+        // A pool is mapped twice, perhaps at several places, and has a shadow of a seventh of its size.
         let count = recovery.substitute_count as usize;
         let pools: u64 = control().pools[..count].iter().map(|pool| pool.len.load(Ordering::Relaxed)).sum();
         let space = SPACE.load(Ordering::Relaxed).saturating_add(memory);

@@ -1,9 +1,10 @@
 //! The read set and the dirtied lines of a run.
 //!
-//! Every pool mapping has a shadow: per line the bytes that this process has written there, and what was noted already. It is
-//! private memory, so every fork starts with an empty one. Two mappings of one line have two shadows, and other processes
-//! have their own: a line may then be noted as read though its bytes were written before. That costs a run that
-//! could have been saved, never a wrong verdict.
+//! Every pool mapping has a shadow: per line a byte that says what was noted already, and, apart from it, a word with the bytes
+//! that this process has written there. Lines that are only read have no use for the word; so reading 256 KiB touches one page
+//! of shadow. It is private memory, so every fork starts with an empty one. Two mappings of one line have two
+//! shadows, and other processes have their own: a line may then be noted as read though its bytes were written before.
+//! That costs a run that could have been saved, never a wrong verdict.
 
 use core::sync::atomic::Ordering;
 
@@ -13,7 +14,7 @@ use wire::recover::{MAX_NOTES, flag, note};
 use super::on;
 use crate::layout;
 use crate::load::space;
-use crate::pm;
+use crate::pm::{self, Shadow};
 use crate::ring::control;
 
 pub const READ_NOTED: u8 = 1;
@@ -21,21 +22,17 @@ pub const DIRTY_NOTED: u8 = 2;
 
 const LINE: u64 = 64;
 
-#[repr(C)]
-struct Shadow {
-    /// One bit per byte.
-    written: u64,
-    noted: u64,
-}
+/// One bit per byte of a line.
+const WORD: u64 = size_of::<u64>() as u64;
 
-const SHADOW: u64 = size_of::<Shadow>() as u64;
-
-/// Makes the shadow of a mapping; see `pm::Range::shadow`.
-pub fn shadow(start: u64, len: u64) -> u64 {
+/// Makes the shadow of a mapping.
+pub fn shadow(start: u64, len: u64) -> Shadow {
     if !on() {
-        return 0;
+        return Shadow::default();
     }
-    space::map_engine(len / LINE * SHADOW).wrapping_sub(start / LINE * SHADOW)
+    let (first, lines) = (start / LINE, len / LINE);
+    let words = space::map_engine(lines * (WORD + 1));
+    Shadow { written: words.wrapping_sub(first * WORD), noted: (words + lines * WORD).wrapping_sub(first) }
 }
 
 pub fn raise(bits: u32) {
@@ -74,16 +71,21 @@ pub fn access(kind: u8, address: u64, len: u64) {
             let end = ((at | (LINE - 1)) + 1).min(range.end());
             let bytes = (u64::MAX >> (64 - (end - at))) << (at % LINE);
             let line = (range.offset + (at - range.start)) / LINE;
+            let here = at / LINE;
             // SAFETY: made by `shadow` for this range.
-            let shadow = unsafe { &mut *((at / LINE * SHADOW).wrapping_add(range.shadow) as *mut Shadow) };
-            if kind != kind::STORE && bytes & !shadow.written != 0 && shadow.noted & READ_NOTED as u64 == 0 {
-                shadow.noted |= READ_NOTED as u64;
+            let noted = unsafe { &mut *(here.wrapping_add(range.shadow.noted) as *mut u8) };
+            // SAFETY: as above.
+            let written = unsafe { &mut *((here * WORD).wrapping_add(range.shadow.written) as *mut u64) };
+            // Without the note of a write no byte is written, and the word not looked at.
+            let own = *noted & DIRTY_NOTED != 0 && bytes & !*written == 0;
+            if kind != kind::STORE && *noted & READ_NOTED == 0 && !own {
+                *noted |= READ_NOTED;
                 tell(note::READ, range.pool, line);
             }
             if kind != kind::LOAD {
-                shadow.written |= bytes;
-                if shadow.noted & DIRTY_NOTED as u64 == 0 {
-                    shadow.noted |= DIRTY_NOTED as u64;
+                *written |= bytes;
+                if *noted & DIRTY_NOTED == 0 {
+                    *noted |= DIRTY_NOTED;
                     tell(note::DIRTY, range.pool, line);
                 }
             }

@@ -6,7 +6,7 @@ use crate::layout;
 use crate::load::{heap, modules, space};
 use crate::memory::{SpinGuard, SpinLock};
 use crate::pm::shared::is_writable_fd;
-use crate::pm::{self, Range, mapping, pools, shared};
+use crate::pm::{self, Range, Shadow, mapping, pools, shared};
 use crate::refuse;
 use crate::ring;
 use crate::sys::{self, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_WRITE, nr, sys};
@@ -93,7 +93,7 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
         modules::unmapped(start, len);
     }
     if let Some(pool) = pool {
-        mapping::added(thread, Range { start, len, pool, offset, prot, shadow: 0 }, flags, fd);
+        mapping::added(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() }, flags, fd);
     } else if of_file {
         shared::mapped(fd, start, len, offset, prot);
     }
