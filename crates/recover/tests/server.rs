@@ -299,6 +299,31 @@ fn a_script_that_calls_the_recovery_is_a_recovery() {
 }
 
 #[test]
+fn a_line_that_is_partly_written_is_read_where_it_is_not() {
+    let mut world = World::new();
+    world.put(0, 8 * 64, &[0, 30]);
+    world.put(0, 9 * 64, &[40]);
+    let report = world.once("partly-own", &quick());
+    assert_eq!(report.end, End::Exited(30 + 40 + 3 + 2));
+    assert_eq!(lines(&report), [8, 9]);
+    let mut dirtied: Vec<u64> = report.dirtied.iter().map(|line| line.line.0).collect();
+    dirtied.sort_unstable();
+    assert_eq!(dirtied, [8, 9, 10]);
+}
+
+#[test]
+fn a_large_heap_ends_where_the_program_put_its_end() {
+    let world = World::new();
+    let (mut heap, mut end) = (world.serve("heap"), world.serve("heap-end"));
+    // The first run shows that the heap becomes large; the others know.
+    for _ in 0..3 {
+        assert_eq!(world.run(&mut heap).end, End::Exited(0));
+        let end = world.run(&mut end).end;
+        assert!(matches!(end, End::Signalled { signal: 11, .. }), "{end:?}");
+    }
+}
+
+#[test]
 fn a_command_that_cannot_start_is_an_error_not_a_verdict() {
     let world = World::new();
     let try_with = |program: &str| {

@@ -113,6 +113,8 @@ pub struct Recovery {
     pub note_count: AtomicU64,
     /// User and system time of the run's processes.
     pub cpu_us: AtomicU64,
+    /// The most by which the heap of a run has grown.
+    pub heap_grown: AtomicU64,
     /// Limits of a run; written by the host before it asks.
     pub wall_ms: AtomicU64,
     pub cpu_s: AtomicU64,

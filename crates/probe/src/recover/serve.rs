@@ -6,13 +6,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use wire::recover::{flag, state};
 
 use super::{limits, notes, rehearse, script};
-use crate::load::maps;
+use crate::load::{heap, maps};
 use crate::ring::{self, control};
 use crate::signal;
 use crate::sys::{nr, sys};
 use crate::task;
 use crate::thread::Thread;
-use crate::translate::hints;
+use crate::translate::{hints, link};
 
 /// This process, or the one that it was forked from, has been here.
 static PASSED: AtomicBool = AtomicBool::new(false);
@@ -136,7 +136,9 @@ pub fn serve(thread: &mut Thread, place: u32) {
     say(place);
     loop {
         done = wait_until_wanted(done);
-        hints::take(thread);
+        if hints::take(thread) {
+            link::link_all();
+        }
         hints::forget();
         snapshot.restore();
         say(state::RUNNING);
@@ -147,6 +149,7 @@ pub fn serve(thread: &mut Thread, place: u32) {
         let child = sys!(nr::FORK);
         if child == 0 {
             task::become_run(thread);
+            heap::run_begins();
             script::rewind();
             limits::set();
             signal::unblock(thread);

@@ -59,15 +59,17 @@ fn leave(hint: u64) {
     }
 }
 
-/// In the parent, before it forks: does what earlier children of this image had to do. No engine lock is held.
-pub fn take(thread: &mut Thread) {
+/// In the parent, before it forks: does what earlier children of this image had to do; whether there was anything. No engine
+/// lock is held.
+pub fn take(thread: &mut Thread) -> bool {
     let control = control();
     if IMAGE.load(Ordering::Relaxed) == 0 {
         IMAGE.store((control.next_image.fetch_add(1, Ordering::Relaxed) + 1) & IMAGES, Ordering::Relaxed);
     }
     let image = IMAGE.load(Ordering::Relaxed) as u64;
     let count = (control.fork_hint_count.load(Ordering::Acquire) as usize).min(FORK_HINTS);
-    let mut seen = SEEN.load(Ordering::Relaxed) as usize;
+    let before = SEEN.load(Ordering::Relaxed) as usize;
+    let mut seen = before;
     while seen < count {
         let hint = control.fork_hints[seen].load(Ordering::Acquire);
         if hint == 0 {
@@ -87,6 +89,7 @@ pub fn take(thread: &mut Thread) {
         }
     }
     SEEN.store(seen as u32, Ordering::Relaxed);
+    seen != before
 }
 
 /// There is room for hints again. Only where no other process can be writing some.

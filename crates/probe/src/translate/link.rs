@@ -58,12 +58,18 @@ pub fn add(displacement: u64, target: u64, stub: u64) -> u32 {
 pub fn take_exit(thread: &mut Thread) {
     let _guard = super::lock().lock();
     let number = thread.arg as u32;
-    let Exit { displacement, target, .. } = exits()[number as usize];
+    let target = exits()[number as usize].target;
     thread.pc = target;
     let to = find_or_build(thread, target, false);
+    thread.resume = block::get(to).entry;
+    link(number, to);
+}
+
+/// Lets an exit lead to the block of its target, if it does not yet.
+fn link(number: u32, to: u32) {
     let entry = block::get(to).entry;
-    thread.resume = entry;
     let exit = &mut exits()[number as usize];
+    let displacement = exit.displacement;
     if exit.to != NONE || !arena::is_in_use(displacement) {
         return;
     }
@@ -75,6 +81,20 @@ pub fn take_exit(thread: &mut Thread) {
     exit.next = block::get(to).incoming;
     block::get(to).incoming = number;
     emit::patch(displacement, from);
+}
+
+/// Links every exit whose target is translated, as if it had been taken: forks inherit that, and need not do it again, which would
+/// cost each a copy of every page of code that it links.
+pub fn link_all() {
+    let _guard = super::lock().lock();
+    for number in 0..exits().len() as u32 {
+        let Exit { target, to, .. } = exits()[number as usize];
+        if to == NONE
+            && let Some(block) = block::find(target)
+        {
+            link(number, block);
+        }
+    }
 }
 
 /// A `jmp [rip]` near the branch for a block in another arena; 0: no room.
@@ -111,6 +131,7 @@ pub fn arrive(thread: &mut Thread) {
     let block = block::get(number);
     thread.resume = block.entry;
     if block.indirect == 0 {
+        super::hints::translated(thread.pc);
         make_landing(thread, number);
     }
     if block::get(number).indirect != 0 {
@@ -121,11 +142,16 @@ pub fn arrive(thread: &mut Thread) {
 /// Makes the code at `pc` ready for indirect branches, if it is still there.
 pub fn prepare(thread: &mut Thread, pc: u64) {
     let _guard = super::lock().lock();
-    if block::find(pc).is_some() || super::code::bytes(pc).is_none() {
+    if super::code::bytes(pc).is_none() {
         return;
     }
     let number = find_or_build(thread, pc, true);
-    enter_into_table(number);
+    if block::get(number).indirect == 0 {
+        make_landing(thread, number);
+    }
+    if block::get(number).indirect != 0 {
+        enter_into_table(number);
+    }
 }
 
 fn find_or_build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {

@@ -87,6 +87,46 @@ static void *reader(void *line)
 	return (void *)(uintptr_t)pool[(uintptr_t)line * 64];
 }
 
+/* How much of the heap is mapped, to the page. */
+static uintptr_t heap_end(void)
+{
+	return ((uintptr_t)sbrk(0) + 4095) & ~(uintptr_t)4095;
+}
+
+/* Moves the break by odd steps; what comes is zero, what was there stays. */
+static int move_break(void)
+{
+	unsigned char *base = sbrk(0);
+	for (size_t size = 0; size < 9 << 20; size += 70001) {
+		if (sbrk(70001) != base + size)
+			return 1;
+		for (size_t at = size; at < size + 70001; at++)
+			if (base[at])
+				return 2;
+		memset(base + size, 0x5a, 70001);
+	}
+	for (int round = 0; round < 2; round++) {
+		unsigned char *end = sbrk(0);
+		if (sbrk(-(6 << 20) - 5) != end || sbrk(6 << 20) != end - (6 << 20) - 5)
+			return 3;
+		/* The rest of the page is as it was. */
+		for (unsigned char *at = end - (6 << 20) + 4096; at < end - 5; at++)
+			if (*at)
+				return 4;
+		for (unsigned char *at = base; at < end - (6 << 20) - 5; at++)
+			if (*at != 0x5a)
+				return 5;
+	}
+	int status;
+	pid_t child = fork();
+	if (child == 0) {
+		base[0] = 1;
+		_exit(sbrk(1 << 20) == (void *)-1);
+	}
+	waitpid(child, &status, 0);
+	return status != 0 || base[0] != 0x5a ? 6 : 0;
+}
+
 static int act(const char *name, char **paths)
 {
 	const char *path = paths[0];
@@ -191,6 +231,22 @@ static int act(const char *name, char **paths)
 		for (int i = 0; i < 64; i++)
 			pool[256 + i] = i;
 		return pool[256 + 5] != 5;
+	}
+	if (IS("partly-own")) {
+		pool[8 * 64] = 1;
+		if (pool[8 * 64] != 1)
+			return 91;
+		int rest = pool[8 * 64 + 1] + pool[9 * 64];
+		pool[9 * 64] = 2;
+		pool[10 * 64 + 3] = 3;
+		return rest + pool[10 * 64 + 3] + pool[9 * 64];
+	}
+	if (IS("heap"))
+		return move_break();
+	if (IS("heap-end")) {
+		sbrk(5 << 20);
+		*(volatile char *)(heap_end() - 1) = 1;
+		return *(volatile char *)heap_end();
 	}
 	if (IS("lines"))
 		return pool[5 * 64] + pool[3 * 64] + pool[5 * 64 + 8] + pool[4 * 64 + 63];
