@@ -9,6 +9,7 @@
 
 pub mod command;
 pub mod limits;
+mod place;
 pub mod plain;
 pub mod report;
 pub mod server;

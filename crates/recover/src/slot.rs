@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
 use trace::event::PoolId;
+
+use crate::place::Place;
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the private copy of the pool `{}`: {source}; is there room in /dev/shm or TMPDIR?", pool.display())]
@@ -36,7 +37,7 @@ const LEAST_ROOM: u64 = 256 << 10;
 /// The stand-ins of all pools.
 #[derive(Debug)]
 pub struct Slot {
-    dir: TempDir,
+    place: Place,
     pools: Vec<Private>,
 }
 
@@ -44,23 +45,23 @@ impl Slot {
     /// Empty stand-ins for these pools, all bytes zero.
     pub fn create(pools: &[(PathBuf, u64)]) -> Result<Slot, SlotError> {
         let first = pools.first().map(|(path, _)| path.clone()).unwrap_or_default();
-        let dir = directory().map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
+        let place = Place::new().map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
         let pools = pools
             .iter()
             .enumerate()
             .map(|(number, (pool, len))| {
                 // The name stays: programs look at it.
-                let place = dir.path().join(number.to_string());
-                let path = place.join(pool.file_name().unwrap_or(pool.as_os_str()));
+                let folder = place.path().join(number.to_string());
+                let path = folder.join(pool.file_name().unwrap_or(pool.as_os_str()));
                 let error = |action| failed(action, pool);
-                fs::create_dir(&place).map_err(error("make a place for"))?;
+                fs::create_dir(&folder).map_err(error("make a place for"))?;
                 let file = create(&path).map_err(error("create"))?;
                 let mut private = Private { pool: pool.clone(), path, file, len: 0 };
                 private.set_len(*len)?;
                 Ok(private)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Slot { dir, pools })
+        Ok(Slot { place, pools })
     }
 
     /// Path of each pool, and of its stand-in.
@@ -79,7 +80,7 @@ impl Slot {
     /// After a run that failed: was there room for what it did? If not, nothing is known about the program.
     pub fn had_room(&self) -> Result<(), SlotError> {
         let pool = self.pools.first().map(|private| private.pool.clone()).unwrap_or_default();
-        match room(self.dir.path()) {
+        match room(self.place.path()) {
             Ok(LEAST_ROOM..) => Ok(()),
             Ok(_) => {
                 let source = io::Error::from_raw_os_error(libc::ENOSPC);
@@ -155,14 +156,4 @@ fn room(directory: &Path) -> io::Result<u64> {
         }
         Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
     }
-}
-
-/// In memory if possible.
-fn directory() -> io::Result<TempDir> {
-    let builder = || {
-        let mut builder = tempfile::Builder::new();
-        builder.prefix("fencepost-slot-");
-        builder
-    };
-    builder().tempdir_in("/dev/shm").or_else(|_| builder().tempdir())
 }
