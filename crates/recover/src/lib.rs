@@ -9,6 +9,7 @@
 
 pub mod command;
 pub mod limits;
+pub mod memory_file;
 mod place;
 pub mod plain;
 pub mod report;

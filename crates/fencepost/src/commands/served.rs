@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
+use recover::memory_file;
+
 /// Until it is ended, standard input and output are files, also for programs that are started.
 #[derive(Debug)]
 pub struct Served {
@@ -15,10 +17,8 @@ pub struct Served {
 impl Served {
     pub fn begin(operations: &[u8]) -> io::Result<Served> {
         io::stdout().flush()?;
-        let mut input = tempfile::tempfile()?;
-        input.write_all(operations)?;
-        input.rewind()?;
-        let mut served = Served { kept: Vec::new(), answers: tempfile::tempfile()? };
+        let input = memory_file::holding(c"operations", operations)?;
+        let mut served = Served { kept: Vec::new(), answers: memory_file::create(c"answers")? };
         served.replace(libc::STDIN_FILENO, input.as_raw_fd())?;
         served.replace(libc::STDOUT_FILENO, served.answers.as_raw_fd())?;
         Ok(served)

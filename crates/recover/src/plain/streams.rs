@@ -1,12 +1,13 @@
 //! Standard input, output and error of a run.
 
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::io::{self, Read, Seek};
+use std::os::fd::AsRawFd;
 
 use super::error::{PlainError, system};
 use crate::command::Input;
 use crate::limits::{Limits, OUTPUT_ENDS_RUN};
+use crate::memory_file;
 
 /// Output goes to files in memory: a recovery never waits for a reader, and nobody must read while it runs.
 #[derive(Debug)]
@@ -21,9 +22,9 @@ impl Streams {
         let input = match input {
             Input::Empty => File::open("/dev/null").map_err(system("open /dev/null"))?,
             Input::Operations(operations) => {
-                input_of(&operations.bytes()).map_err(system("create a file in memory"))?
+                memory_file::holding(c"operations", &operations.bytes()).map_err(system("create a file in memory"))?
             }
-            Input::Bytes(bytes) => input_of(bytes).map_err(system("create a file in memory"))?,
+            Input::Bytes(bytes) => memory_file::holding(c"input", bytes).map_err(system("create a file in memory"))?,
             Input::File(path) => File::open(path).map_err(|source| PlainError::Input { path: path.clone(), source })?,
         };
         let output = || output().map_err(system("create a file in memory"));
@@ -47,25 +48,8 @@ impl Streams {
     }
 }
 
-fn memory_file() -> io::Result<File> {
-    // SAFETY: a C string; the new descriptor is ours.
-    unsafe {
-        match libc::memfd_create(c"fencepost".as_ptr(), libc::MFD_CLOEXEC) {
-            -1 => Err(io::Error::last_os_error()),
-            fd => Ok(File::from_raw_fd(fd)),
-        }
-    }
-}
-
-fn input_of(bytes: &[u8]) -> io::Result<File> {
-    let mut file = memory_file()?;
-    file.write_all(bytes)?;
-    file.rewind()?;
-    Ok(file)
-}
-
 fn output() -> io::Result<File> {
-    let file = memory_file()?;
+    let file = memory_file::create(c"output")?;
     // Processes that open it again by /proc/self/fd/1 would otherwise write over each other's lines.
     // SAFETY: plain system call on an open file.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) } != 0 {

@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
+
+use crate::memory_file;
 
 /// One stream.
 #[derive(Debug)]
@@ -15,13 +17,7 @@ pub(super) struct Stream {
 
 impl Stream {
     pub fn create() -> io::Result<Stream> {
-        // SAFETY: a C string; the descriptor is new.
-        let fd = unsafe { libc::memfd_create(c"output".as_ptr(), libc::MFD_CLOEXEC) };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: nobody else owns it.
-        let file = unsafe { File::from_raw_fd(fd) };
+        let file = memory_file::create(c"output")?;
         // Runs begin at the end, wherever those before them have been.
         // SAFETY: plain fcntl on our own descriptor.
         unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, libc::O_APPEND) };

@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
@@ -18,6 +18,7 @@ use super::output::Stream;
 use super::report::{end, noted, path, report};
 use crate::command::{Command, Input};
 use crate::limits::{Limit, Limits, OUTPUT_ENDS_RUN};
+use crate::memory_file;
 use crate::report::{End, Frame, RunReport};
 use crate::slot::Slot;
 
@@ -263,14 +264,7 @@ fn input(input: &Input) -> io::Result<File> {
     match input {
         Input::Empty => File::open("/dev/null"),
         Input::File(path) => File::open(path),
-        Input::Bytes(bytes) => in_file(bytes),
-        Input::Operations(operations) => in_file(&operations.text),
+        Input::Bytes(bytes) => memory_file::holding(c"input", bytes),
+        Input::Operations(operations) => memory_file::holding(c"operations", &operations.text),
     }
-}
-
-fn in_file(bytes: &[u8]) -> io::Result<File> {
-    let mut file = tempfile::tempfile()?;
-    file.write_all(bytes)?;
-    io::Seek::rewind(&mut file)?;
-    Ok(file)
 }
