@@ -312,6 +312,15 @@ fn a_line_that_is_partly_written_is_read_where_it_is_not() {
 }
 
 #[test]
+fn large_mappings_are_new_in_every_run() {
+    let world = World::new();
+    let mut server = world.serve("mappings");
+    for _ in 0..3 {
+        assert_eq!(world.run(&mut server).end, End::Exited(0));
+    }
+}
+
+#[test]
 fn a_large_heap_ends_where_the_program_put_its_end() {
     let world = World::new();
     let (mut heap, mut end) = (world.serve("heap"), world.serve("heap-end"));

@@ -58,6 +58,13 @@ pub mod flag {
     pub const LEFT_RUNNING: u32 = 128;
 }
 
+/// What runs have done with a mapping, in [`Recovery::dense`].
+pub mod dense {
+    /// Most of its pages were used.
+    pub const FILLED: u64 = 1;
+    pub const SPARSE: u64 = 2;
+}
+
 /// A note: kind << 60 | pool << 48 | line.
 pub mod note {
     /// The line was read before all the bytes read had been written.
@@ -140,4 +147,6 @@ pub struct Recovery {
     pub substitutes: [Substitute; MAX_SUBSTITUTES],
     /// Lines `module+0xoffset`, innermost frame first: where a fatal signal struck.
     pub crash: [u8; CRASH_BYTES],
+    /// Large anonymous mappings of runs: address | what is known of it ([`dense`]); 0: free.
+    pub dense: [AtomicU64; 16],
 }

@@ -3,6 +3,7 @@
 
 pub mod calls;
 pub mod crash;
+pub mod dense;
 pub mod limits;
 pub mod notes;
 pub mod paths;

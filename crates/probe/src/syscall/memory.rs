@@ -7,6 +7,7 @@ use crate::load::{heap, modules, space};
 use crate::memory::{SpinGuard, SpinLock};
 use crate::pm::shared::is_writable_fd;
 use crate::pm::{self, Range, Shadow, mapping, pools, shared};
+use crate::recover::dense;
 use crate::refuse;
 use crate::ring;
 use crate::sys::{self, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_WRITE, nr, sys};
@@ -96,6 +97,8 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
         mapping::added(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() }, flags, fd);
     } else if of_file {
         shared::mapped(fd, start, len, offset, prot);
+    } else {
+        dense::mapped(start, len, prot, flags);
     }
     if prot & PROT_EXEC != 0 {
         crate::translate::code::mapped(start, len, prot);
@@ -117,6 +120,7 @@ pub fn munmap(thread: &mut Thread, call: Call) -> i64 {
     crate::translate::code::unmapped(start, len);
     modules::unmapped(start, len);
     mapping::taken_away(thread, start, len);
+    dense::unmapping(start, len);
     sys!(nr::MUNMAP, start, len)
 }
 

@@ -127,6 +127,30 @@ static int move_break(void)
 	return status != 0 || base[0] != 0x5a ? 6 : 0;
 }
 
+/* A mapping that is filled and one of which little is used: both are new, that is zero, each time. */
+static int fill_mappings(void)
+{
+	const size_t size = 7 << 20;
+	for (int round = 0; round < 2; round++) {
+		unsigned char *full = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		unsigned char *sparse = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		for (size_t at = 0; at < size; at++) {
+			if (full[at])
+				return 1;
+			full[at] = at;
+		}
+		if (sparse[size / 2])
+			return 2;
+		sparse[size / 2] = 1;
+		for (size_t at = 0; at < size; at++)
+			if (full[at] != (unsigned char)at)
+				return 3;
+		munmap(full, size);
+		munmap(sparse, size);
+	}
+	return 0;
+}
+
 static int act(const char *name, char **paths)
 {
 	const char *path = paths[0];
@@ -241,6 +265,8 @@ static int act(const char *name, char **paths)
 		pool[10 * 64 + 3] = 3;
 		return rest + pool[10 * 64 + 3] + pool[9 * 64];
 	}
+	if (IS("mappings"))
+		return fill_mappings();
 	if (IS("heap"))
 		return move_break();
 	if (IS("heap-end")) {
