@@ -12,8 +12,24 @@ use crate::rehearse_error::RehearseError;
 use crate::runner::RunnerError;
 
 impl Rehearsing<'_> {
+    /// Does it depend on the operations how the program ends? Of those that tell so, one that is asked for what is not there does.
+    fn ends_matter(&mut self) -> Result<bool, RehearseError> {
+        let workload = &self.plan.workload;
+        let most = workload.count();
+        let nothing_done =
+            [workload.tail_stretches(0), workload.stretches(1.min(most)..most), workload.stretches(most / 2..most)];
+        for stretches in nothing_done.into_iter().filter(|stretches| !stretches.is_empty()) {
+            self.show(0)?;
+            if failure(self.run(stretches)?).is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// One live process, forked at every border.
     pub(crate) fn live(&mut self) -> Result<Expected, RehearseError> {
+        let ends_matter = self.ends_matter()?;
         self.show(0)?;
         let workload = &self.plan.workload;
         let count = workload.count();
@@ -22,7 +38,7 @@ impl Rehearsing<'_> {
         let Some((server, slot, plan)) = self.runner.stage() else {
             return Err(RunnerError::Server(ServerError::Refused("plain mode was asked for".into())).into());
         };
-        let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits);
+        let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits, ends_matter);
         let (mut live, mut step) = begun.map_err(RunnerError::from)?;
         for number in 0..=count {
             if !goes_on(number) {

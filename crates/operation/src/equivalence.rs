@@ -72,7 +72,8 @@ impl Equivalence {
         if !end.pass && self.fails_rightly(scene, run) {
             return Verdict::pass();
         }
-        if !end.pass {
+        let is_over = self.asking == Asking::Fed && run.borders.len() > asked.len();
+        if !end.pass && !is_over {
             return self.ended(scene, run, end, &asked);
         }
         let answers = match self.asking {
@@ -81,7 +82,9 @@ impl Equivalence {
         };
         let right = self.expected.right(scene);
         let differs: Option<Vec<usize>> = right.iter().map(|right| answers.first_difference(right)).collect();
-        let Some(differs) = differs.filter(|differs| !differs.is_empty()) else { return Verdict::pass() };
+        let Some(differs) = differs.filter(|differs| !differs.is_empty()) else {
+            return if end.pass { end } else { self.ended_last(scene, end) };
+        };
         let number = differs.iter().copied().max().unwrap_or(0);
         // The first answer that fits none; if each fits one of them, it is the mixture that is wrong.
         let wrong = (0..number + 1).find(|&at| right.iter().all(|right| answers.get(at) != right.get(at)));
@@ -116,6 +119,16 @@ impl Equivalence {
             format!("end of {}", self.workload.kind(number)),
             format!("recovery said nothing, but in {} the program {how} ({})", self.named(number), self.told(scene)),
         )
+    }
+
+    /// A process that answered everything as it should, and then failed.
+    fn ended_last(&self, scene: Scene, end: Verdict) -> Verdict {
+        let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
+        let text = format!(
+            "recovery said nothing, and every operation after it is answered rightly, but then the program {how} ({})",
+            self.told(scene)
+        );
+        Verdict::fail(end.symptom.key, text)
     }
 
     fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &[Answers], at: usize) -> String {

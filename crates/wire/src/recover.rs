@@ -36,6 +36,15 @@ pub mod state {
     pub const BORDER: u32 = 5;
 }
 
+/// Values of [`Recovery::rehearsal`].
+pub mod rehearsal {
+    pub const NONE: u32 = 0;
+    /// Forks end with their last answer.
+    pub const ANSWERS: u32 = 1;
+    /// Forks go on to their own end.
+    pub const ENDS: u32 = 2;
+}
+
 /// Bits of [`Recovery::flags`].
 pub mod flag {
     /// The run had several threads: what it read may depend on their timing.
@@ -129,7 +138,7 @@ pub struct Recovery {
     pub memory: AtomicU64,
     pub output: AtomicU64,
     pub processes: AtomicU32,
-    /// 1: stop at every border between operations (`state::BORDER`) instead of at the first use of a pool.
+    /// Not 0: stop at every border between operations (`state::BORDER`) instead of at the first use of a pool.
     pub rehearsal: AtomicU32,
     /// With `wanted`: the process at a border goes on itself.
     pub go_on: AtomicU32,

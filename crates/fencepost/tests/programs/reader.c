@@ -2,6 +2,7 @@
 //   held GATE        by the C library; waits before the first as long as the file GATE is there, and notes each operation in GATE.log;
 //                    is killed there if GATE.kill is there
 //   fragile          dies when it is asked for what was never put
+//   status           ends with exit code 3 if it was
 //   renames          gives its pool another name in every operation
 //   WAY              large pieces, by the descriptor or call that `ways` lists; what comes in one piece is answered line by line
 // With -DBUG what it has put is not in PM.
@@ -49,10 +50,13 @@ static void rename_pool(void) {
     if (link(pool, other) || unlink(other)) exit(90);
 }
 
-// Cannot live without a value.
+static int missed;
+
+// Cannot live without a value, or remembers that there was none.
 __attribute__((noinline)) static uint64_t look_up(unsigned long number) {
     uint64_t value = cells[number % CELLS].value;
     if (!value && is("fragile")) *(volatile int *)8 = 0;
+    missed |= !value;
     return value;
 }
 
@@ -193,5 +197,6 @@ int main(int argc, char **argv) {
     open_pool(pool);
     if (is("held")) return held(argv[3]);
     if (is("child") || is("children")) return children(is("child"));
-    return ways();
+    int failed = ways();
+    return is("status") && missed ? 3 : failed;
 }

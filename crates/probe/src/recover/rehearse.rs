@@ -7,7 +7,7 @@
 
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use wire::recover::state;
+use wire::recover::{rehearsal, state};
 
 use super::{paths, serve};
 use crate::layout;
@@ -20,7 +20,7 @@ use crate::thread::Thread;
 static PRIVATE: AtomicBool = AtomicBool::new(false);
 
 pub fn on() -> bool {
-    control().recovery.rehearsal.load(Ordering::Relaxed) != 0
+    control().recovery.rehearsal.load(Ordering::Relaxed) != rehearsal::NONE
 }
 
 /// May not be done by a fork, since the process that goes on would see it.
@@ -44,10 +44,11 @@ pub fn border(thread: &mut Thread) {
     }
 }
 
-/// There are no more operations. A fork has told what it was forked for: how it would end matters to nobody, and would cost more
-/// than the answers where a program frees what it inherited (each page of it is copied).
+/// There are no more operations. A fork has told what it was forked for, unless its end is wanted, too: that can cost more than the
+/// answers, where a program frees what it inherited (each page of it is copied).
 pub fn told() {
-    if PRIVATE.load(Ordering::Relaxed) {
+    let answers = control().recovery.rehearsal.load(Ordering::Relaxed) == rehearsal::ANSWERS;
+    if PRIVATE.load(Ordering::Relaxed) && answers {
         sys!(nr::EXIT_GROUP, 0);
     }
 }

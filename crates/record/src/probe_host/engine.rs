@@ -44,8 +44,8 @@ pub struct Setup<'a> {
     pub real_world: bool,
     /// Standard input has operations, of which each run gets some (see [`Engine::give`]).
     pub operations: bool,
-    /// Stop at every border between operations.
-    pub rehearsal: bool,
+    /// Stop at every border between operations: one of `wire::recover::rehearsal`.
+    pub rehearsal: u32,
 }
 
 /// Where the recovery is.
@@ -86,7 +86,7 @@ impl Engine {
         };
         configure(shared.control_mut(), &setup.target.path, &options, 0)?;
         configure_recovery(shared.control_mut(), setup.pools)?;
-        *shared.control_mut().recovery.rehearsal.get_mut() = setup.rehearsal.into();
+        *shared.control_mut().recovery.rehearsal.get_mut() = setup.rehearsal;
         let descriptors = [(setup.stdin.as_raw_fd(), 0), (setup.stdout.as_raw_fd(), 1), (setup.stderr.as_raw_fd(), 2)];
         let launch = Launch {
             probe: setup.probe,

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use record::probe_host::engine::{Engine, Stage};
 use trace::event::PoolId;
+use wire::recover::rehearsal;
 
 use super::report::{end, noted, report};
 use super::run::{PATIENCE, Server, ServerError, set_limits, wait_status};
@@ -35,13 +36,15 @@ pub struct Rehearsal<'s> {
 
 impl Server {
     /// Starts the command on what the slot holds, up to the border before the first of these operations; with what it wrote.
+    /// `ends`: how its forks end is of interest, not only what they answer.
     pub fn rehearse(
         &mut self,
         slot: &Slot,
         operations: Vec<Range<u64>>,
         limits: &Limits,
+        ends: bool,
     ) -> Result<(Rehearsal<'_>, Step), ServerError> {
-        let engine = self.launch(true)?;
+        let engine = self.launch(if ends { rehearsal::ENDS } else { rehearsal::ANSWERS })?;
         for (pool, _) in slot.paths().enumerate() {
             engine.set_len(pool, slot.len(PoolId(pool as u32)));
         }

@@ -13,6 +13,7 @@ use record::probe_host::engine::{Engine, Setup, Stage, Substituted};
 use record::probe_host::{LaunchError, ProbeImage};
 use record::target::{Target, TargetError};
 use trace::event::{ExitStatus, PoolId};
+use wire::recover::rehearsal;
 
 use super::output::Stream;
 use super::report::{end, noted, path, report};
@@ -151,7 +152,7 @@ impl Server {
     }
 
     /// Starts the command from scratch.
-    pub(super) fn launch(&mut self, rehearsal: bool) -> Result<Engine, ServerError> {
+    pub(super) fn launch(&mut self, rehearsal: u32) -> Result<Engine, ServerError> {
         self.stdout.reset().map_err(system("empty the output"))?;
         self.stderr.reset().map_err(system("empty the output"))?;
         self.starts += 1;
@@ -172,7 +173,7 @@ impl Server {
     /// Starts the command and waits until it wants a pool.
     fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
         let begun = Instant::now();
-        let engine = self.launch(false)?;
+        let engine = self.launch(rehearsal::NONE)?;
         let stage = engine.wait(limits.wall + PATIENCE);
         if let Some(error) = engine.start_error() {
             return Err(error.into());
