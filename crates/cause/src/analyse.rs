@@ -1,7 +1,6 @@
 //! From the outcomes of a search to root causes, each analysed once.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
 
 use crash::outcome::{FailingState, PointOutcome};
 use crash::points::Point;
@@ -63,16 +62,23 @@ pub struct Analysis {
 }
 
 /// How much to spend.
-#[derive(Clone, Copy, Debug)]
-pub struct Allowance {
+#[derive(Clone, Copy)]
+pub struct Allowance<'a> {
     pub runs_per_cause: u32,
     pub causes: usize,
-    pub deadline: Option<Instant>,
+    /// Is there no time for more? Asked before each failing state.
+    pub is_over: &'a dyn Fn() -> bool,
 }
 
-impl Default for Allowance {
+impl Default for Allowance<'_> {
     fn default() -> Self {
-        Allowance { runs_per_cause: 400, causes: 100, deadline: None }
+        Allowance { runs_per_cause: 400, causes: 100, is_over: &|| false }
+    }
+}
+
+impl std::fmt::Debug for Allowance<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Allowance").field("causes", &self.causes).finish_non_exhaustive()
     }
 }
 
@@ -94,7 +100,7 @@ pub fn analyse<R: Recovery>(
     rules: Rules,
     outcomes: &[PointOutcome],
     recovery: &mut R,
-    allowance: Allowance,
+    allowance: Allowance<'_>,
 ) -> Result<Analysis, AnalyseError> {
     let mut walk = Walk::new(reader, rules)?;
     let mut known = Known::default();
@@ -118,8 +124,7 @@ pub fn analyse<R: Recovery>(
         outcome.passing.iter().for_each(|state| trial.remember(state, Verdict::pass()));
         outcome.failing.iter().for_each(|failing| trial.remember(&failing.state, failing.verdict.clone()));
         for failing in &outcome.failing {
-            let late = allowance.deadline.is_some_and(|deadline| Instant::now() >= deadline);
-            trial.allowance = if late { 0 } else { allowance.runs_per_cause };
+            trial.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
             let before = trial.allowance;
             match known.explains(reader, &mut trial, &outcome.point, failing) {
                 Ok(Some(cause)) => {

@@ -32,6 +32,7 @@ use crate::exhibit;
 use crate::exhibit::gather::{Case, ExhibitError};
 use crate::explain::{Explained, describe_repair, explain};
 use crate::hint::hint;
+use crate::patience::Patience;
 use crate::rehearse::{Rehearsed, rehearse};
 use crate::rehearse_error::RehearseError;
 use crate::runner::{Plan, Runner, RunnerError};
@@ -140,7 +141,7 @@ impl Hunt<'_> {
             let count = operations.workload.count();
             let goes_on = |next: usize| {
                 on_phase(Phase::Rehearse { next, operations: count });
-                !self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+                !self.is_stopped()
             };
             let rehearsed = rehearse(self.reader, self.options.rules, operations, &mut runners[0], &goes_on);
             let Rehearsed { equivalence, notes, plain } = match rehearsed {
@@ -177,8 +178,12 @@ impl Hunt<'_> {
         }
         let failing: u64 = points.iter().map(PointOutcome::failing_states).sum();
         on_phase(Phase::Analyse(failing));
-        let allowance =
-            Allowance { deadline: self.analysis_deadline.map(|deadline| deadline + rehearsed), ..Allowance::default() };
+        let patience = Patience::until(self.analysis_deadline.map(|deadline| deadline + rehearsed));
+        let is_over = || {
+            on_phase(Phase::Analyse(failing));
+            patience.is_over(Instant::now(), self.is_stopped())
+        };
+        let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
         let Analysis { causes, unexplained, .. } =
             analyse(self.reader, self.options.rules, &points, runner, allowance)?;
         if unexplained > 0 {
@@ -199,6 +204,10 @@ impl Hunt<'_> {
             findings.extend(again.findings);
         }
         Ok(Hunted { findings, coverage, notes, points, judged_creation: self.options.selection.creation })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
     /// Nothing can be judged without right answers. What a journal knows stays there, for the next time.

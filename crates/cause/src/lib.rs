@@ -28,6 +28,7 @@ pub mod hunt;
 mod lvalue;
 pub mod minimise;
 mod names;
+mod patience;
 mod program_order;
 pub mod rehearse;
 pub mod rehearse_error;

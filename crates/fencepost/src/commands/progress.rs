@@ -30,7 +30,7 @@ impl ProgressLine {
         let Ok(mut last) = last.lock() else { return };
         let now = Instant::now();
         let due = last.is_none_or(|last| now - last >= INTERVAL)
-            || !matches!(phase, Phase::Search(_) | Phase::Rehearse { .. });
+            || !matches!(phase, Phase::Search(_) | Phase::Rehearse { .. } | Phase::Analyse(_));
         if due {
             *last = Some(now);
             // Nobody can be told that the terminal is gone.
