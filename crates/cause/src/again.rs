@@ -1,11 +1,8 @@
 //! A second power failure, during recovery: recovery is recorded on a crash image, and its own crash states are searched as
 //! those of the workload were. A recovery that survives its own failure everywhere is idempotent where it matters.
 
-use std::ffi::CString;
-use std::fs::{self, File};
+use std::fs;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use crash::outcome::PointOutcome;
@@ -16,15 +13,10 @@ use crash::strategy::StrategySpec;
 use crash::walk::{Walk, WalkError};
 use finding::finding::Finding;
 use record::probe_host::engine::Substituted;
-use record::probe_host::{HostError, ProbeRecorder};
-use record::recorder::RecordOptions;
-use record::stop::StopRequest;
-use record::target::{Target, TargetError};
-use trace::event::PoolId;
-use trace::{Meta, ReadError, TraceReader, TraceWriter, WriteError};
+use trace::{ReadError, TraceReader};
 
-use crate::bundle::write_image;
 use crate::hunt::{Hunt, HuntError};
+use crate::record_recovery::{RecordRecoveryError, RecoveryRecording, put_image};
 use crate::runner::{Plan, Runner};
 use crate::trial::{Assignment, TrialError};
 
@@ -33,20 +25,16 @@ const RECORDINGS: usize = 12;
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgainError {
-    #[error("cannot prepare the recording of a recovery: {0}")]
-    Io(#[from] io::Error),
     #[error(transparent)]
     Walk(#[from] WalkError),
     #[error(transparent)]
     State(#[from] TrialError),
     #[error(transparent)]
     Runner(#[from] crate::runner::RunnerError),
-    #[error("recovery cannot be recorded: {0}")]
-    Record(#[from] HostError),
+    #[error("cannot prepare the recording of a recovery: {0}")]
+    Io(#[from] io::Error),
     #[error(transparent)]
-    Target(#[from] TargetError),
-    #[error(transparent)]
-    Write(#[from] WriteError),
+    Record(#[from] RecordRecoveryError),
     #[error(transparent)]
     Read(#[from] ReadError),
 }
@@ -82,15 +70,10 @@ impl Hunt<'_> {
                 continue;
             }
             let folder = tempfile::Builder::new().prefix("fencepost-again-").tempdir()?;
-            let mut private = Vec::new();
-            for (number, (path, _)) in self.plan.pools.iter().enumerate() {
-                let file = folder.path().join(format!("{number}")).join(path.file_name().unwrap_or(path.as_os_str()));
-                fs::create_dir_all(file.parent().unwrap_or(folder.path()))?;
-                write_image(&file, &image, PoolId(number as u32))?;
-                private.push(Substituted { path: path.clone(), private: file });
-            }
+            let private = put_image(&image, &self.plan.pools, folder.path())?;
             let trace = folder.path().join("recovery.fptrace");
-            self.record(&private, &trace)?;
+            let recording = RecoveryRecording { command: &self.plan.recovery, private: &private, limit: None };
+            recording.record(&[], None, &trace)?;
             again.recordings += 1;
             let bundles = folder.path().join("bundles");
             self.search_recovery(&TraceReader::open(&trace)?, &private, &bundles, point, &mut again);
@@ -100,32 +83,6 @@ impl Hunt<'_> {
 
     fn is_over(&self) -> bool {
         self.analysis_deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
-    }
-
-    fn record(&self, private: &[Substituted], to: &Path) -> Result<(), AgainError> {
-        let command = &self.plan.recovery;
-        let words: Vec<_> =
-            std::iter::once(command.program.clone().into_os_string()).chain(command.args.iter().cloned()).collect();
-        let executable = command.executable().unwrap_or_else(|| command.program.clone());
-        let target = Target::of(&executable, &words, &command.env)?;
-        let (nothing, nowhere) = (File::open("/dev/null")?, File::options().write(true).open("/dev/null")?);
-        let stop = StopRequest::new();
-        let mut recorder = ProbeRecorder::new(&stop);
-        recorder.directory = CString::new(command.dir.as_os_str().as_bytes()).ok();
-        recorder.streams = Some([nothing.as_raw_fd(), nowhere.as_raw_fd(), nowhere.as_raw_fd()]);
-        let options = RecordOptions {
-            pm: private.iter().map(|pool| pool.private.display().to_string()).collect(),
-            substitutes: private.to_vec(),
-            ..RecordOptions::default()
-        };
-        let meta = Meta {
-            command: words.iter().map(|word| word.to_string_lossy().into_owned()).collect(),
-            cwd: command.dir.display().to_string(),
-            recorder: "probe".to_owned(),
-            options: Vec::new(),
-        };
-        recorder.run(&target, &options, TraceWriter::create(to, meta)?)?;
-        Ok(())
     }
 
     /// Searches the crash states of a recovery.
@@ -156,6 +113,8 @@ impl Hunt<'_> {
                 StrategySpec::GuaranteedOnly,
                 StrategySpec::Visible { cap: Some(16) },
             ],
+            // Those of the workload say nothing about the stores of a recovery.
+            conditions: None,
             ..self.options.clone()
         };
         let hunt = Hunt {

@@ -1,7 +1,8 @@
 //! The likely-correctness condition that a failing state breaks, in a sentence: why a reader could have expected otherwise.
 
 use crash::search::SearchOptions;
-use crash::strategy::inferred::{Broken, KnownConditions, broken};
+use crash::strategy::inferred::KnownConditions;
+use crash::strategy::violation::{Broken, broken};
 use crash::walk::{Walk, WalkError};
 use infer::Rule;
 use trace::TraceReader;

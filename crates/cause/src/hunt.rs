@@ -119,6 +119,8 @@ pub enum Phase {
         next: usize,
         operations: usize,
     },
+    /// Recoveries that show more conditions.
+    Infer,
     Search(Progress),
     /// Root causes of so many failing states.
     Analyse(u64),
@@ -157,11 +159,17 @@ impl Hunt<'_> {
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
         }
         let looks = self.recovers_at_the_end(&mut runners[0])?;
+        let options = self.with_recoveries(&survey, &mut runners[0], on_phase)?;
+        let hunt = Hunt {
+            options: options.as_ref().unwrap_or(self.options),
+            bundles_option: self.bundles_option.clone(),
+            ..*self
+        };
         // The budget is for the search; runs without a crash take what they take.
         let rehearsed = begun.elapsed();
         let mut budget = self.budget;
         budget.deadline = budget.deadline.map(|deadline| deadline + rehearsed);
-        let (points, coverage, mut notes) = self.search(&survey, &mut runners, scenes, budget, on_phase)?;
+        let (points, coverage, mut notes) = hunt.search(&survey, &mut runners, scenes, budget, on_phase)?;
         notes.extend(rehearsal_notes);
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
@@ -192,7 +200,7 @@ impl Hunt<'_> {
             ));
         }
         on_phase(Phase::Confirm);
-        let mut findings = self.confirmed(&causes, runner, &mut notes)?;
+        let mut findings = hunt.confirmed(&causes, runner, &mut notes)?;
         if self.again {
             on_phase(Phase::Again);
             let again = self.again(&points, runner).map_err(Box::new)?;

@@ -30,6 +30,8 @@ pub mod minimise;
 mod names;
 mod patience;
 mod program_order;
+mod record_recovery;
+mod recovery_hints;
 pub mod rehearse;
 pub mod rehearse_error;
 mod rehearse_live;

@@ -245,7 +245,7 @@ impl Runner {
     }
 
     /// Where among the operations the crash of this image came.
-    fn scene(&self, image: &CrashImage<'_>) -> Option<Scene> {
+    pub(crate) fn scene(&self, image: &CrashImage<'_>) -> Option<Scene> {
         self.equivalence.as_ref().map(|equivalence| equivalence.scene(image.guaranteed().at()))
     }
 

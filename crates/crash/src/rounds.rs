@@ -55,12 +55,12 @@ impl Selection {
         (0..).map(Round).zip(counts).filter(|(_, count)| *count > 0).collect()
     }
 
-    /// The points of a round, in the order of the trace.
-    pub fn picks(&self, survey: &Survey, shard: Shard, round: Round) -> Vec<Pick> {
-        self.wanted(survey, shard).filter(|(of, _)| *of == round).map(|(_, pick)| pick).collect()
+    /// The points of some rounds, in the order of the trace.
+    pub fn picks(&self, survey: &Survey, shard: Shard, rounds: &RangeInclusive<Round>) -> Vec<Pick> {
+        self.wanted(survey, shard).filter(|(of, _)| rounds.contains(of)).map(|(_, pick)| pick).collect()
     }
 
-    fn wanted<'s>(&self, survey: &'s Survey, shard: Shard) -> impl Iterator<Item = (Round, Pick)> + use<'s> {
+    pub(crate) fn wanted<'s>(&self, survey: &'s Survey, shard: Shard) -> impl Iterator<Item = (Round, Pick)> + use<'s> {
         let Selection { every, occurrences, creation, from, to, .. } = *self;
         let wanted = move |point: &Point, known: &Known| {
             (creation || !known.creation)

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use trace::TraceReader;
 use trace::event::EventId;
 
+use crate::chosen::Chosen;
 use crate::journal::{Journal, JournalError};
 use crate::judge::Knowledge;
 use crate::outcome::{Coverage, PointOutcome, merge};
@@ -148,9 +149,10 @@ impl<'a> Search<'a> {
         let knowledge = Knowledge::new(self.equivalence.then(|| Seen::new(self.limits)));
         let mut outcomes = self.journal.map(Journal::outcomes).unwrap_or_default();
         let known: FxHashSet<(u64, StrategySpec)> = outcomes.iter().flat_map(PointOutcome::covers).collect();
+        let chosen = Arc::new(Chosen::of(self.reader, self.survey, self.options)?);
         let mut workers = Vec::new();
         for recovery in recoveries {
-            let mut walk = Walk::new(self.reader, self.options.rules)?.with_conditions(self.options.conditions.clone());
+            let mut walk = Walk::new(self.reader, self.options.rules)?.with_chosen(Arc::clone(&chosen));
             walk.set_scenes(Arc::clone(&self.scenes));
             workers.push(Worker::new(walk, recovery));
         }
@@ -160,12 +162,17 @@ impl<'a> Search<'a> {
                 break;
             }
             let is_new = |pick: &Pick| !stage.strategies.iter().all(|spec| known.contains(&(pick.index, *spec)));
-            let mut picks = self.options.selection.picks(self.survey, self.shard, stage.round);
+            let mut picks = self.options.selection.picks(self.survey, self.shard, &stage.rounds);
             picks.retain(is_new);
             if picks.is_empty() {
                 continue;
             }
-            let place = Progress { stage: number + 1, stages: stages.len(), round: stage.round, ..Progress::default() };
+            let place = Progress {
+                stage: number + 1,
+                stages: stages.len(),
+                round: *stage.rounds.start(),
+                ..Progress::default()
+            };
             let shared = Shared::new(self, stage, &picks, &knowledge, &totals, place);
             let results: Vec<Result<(), SearchError>> = std::thread::scope(|scope| {
                 let shared = &shared;

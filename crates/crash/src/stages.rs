@@ -1,31 +1,93 @@
 //! The order of a search: round by round, and in each round the quick strategies on all points before the others on any.
 //!
-//! A search that ends early has then looked at everything a little rather than at a little of it thoroughly.
+//! A search that ends early has then looked at everything a little rather than at a little of it thoroughly. What was chosen over the whole
+//! run (*inferred*) is little, and likely to be wrong: it is tried in all rounds as soon as the first one has had its quick look.
+
+use std::ops::RangeInclusive;
 
 use crate::rounds::{Round, Shard};
 use crate::search::SearchOptions;
 use crate::strategy::StrategySpec;
 use crate::survey::Survey;
 
-/// Some strategies on the points of a round.
+/// Some strategies on the points of some rounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Stage {
-    pub round: Round,
+    pub rounds: RangeInclusive<Round>,
     pub strategies: Vec<StrategySpec>,
     /// Strategies that have been at these points before.
     pub earlier: Vec<StrategySpec>,
 }
 
 pub(crate) fn stages(survey: &Survey, options: &SearchOptions, shard: Shard) -> Vec<Stage> {
-    let (quick, others): (Vec<_>, Vec<_>) = options.strategies.iter().partition(|strategy| strategy.is_quick());
+    let rounds = options.selection.rounds(survey, shard);
+    let rounds: Vec<Round> = rounds.into_iter().map(|(round, _)| round).collect();
+    in_order(&rounds, &options.strategies)
+}
+
+fn in_order(rounds: &[Round], strategies: &[StrategySpec]) -> Vec<Stage> {
+    let those = |is: &dyn Fn(StrategySpec) -> bool| -> Vec<StrategySpec> {
+        strategies.iter().copied().filter(|&strategy| is(strategy)).collect()
+    };
+    let (quick, chosen) = (those(&StrategySpec::is_quick), those(&StrategySpec::needs_conditions));
+    let others = those(&|strategy| !strategy.is_quick() && !strategy.needs_conditions());
+    let (first, later): (Vec<Round>, Vec<Round>) = rounds.iter().partition(|&&round| round == Round::default());
+    let both = [quick.clone(), chosen.clone()].concat();
+    let stage = |rounds: RangeInclusive<Round>, strategies: &[StrategySpec], earlier: &[StrategySpec]| Stage {
+        rounds,
+        strategies: strategies.to_vec(),
+        earlier: earlier.to_vec(),
+    };
     let mut stages = Vec::new();
-    for (round, _) in options.selection.rounds(survey, shard) {
-        if !quick.is_empty() {
-            stages.push(Stage { round, strategies: quick.clone(), earlier: Vec::new() });
-        }
-        if !others.is_empty() {
-            stages.push(Stage { round, strategies: others.clone(), earlier: quick.clone() });
-        }
+    for &round in &first {
+        stages.push(stage(round..=round, &quick, &[]));
+        stages.push(stage(round..=round, &chosen, &quick));
     }
+    if let (Some(&from), Some(&to)) = (later.first(), later.last()) {
+        stages.push(stage(from..=to, &chosen, &[]));
+    }
+    for &round in &first {
+        stages.push(stage(round..=round, &others, &both));
+    }
+    for &round in &later {
+        stages.push(stage(round..=round, &quick, &chosen));
+        stages.push(stage(round..=round, &others, &both));
+    }
+    stages.retain(|stage| !stage.strategies.is_empty());
     stages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_chosen_comes_in_all_rounds_before_the_rest_in_any() {
+        let list = StrategySpec::list("program-order,inferred,visible:64").unwrap();
+        let shown = |rounds: &[Round]| -> Vec<String> {
+            let names = |list: &[StrategySpec]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>().join("+");
+            let show = |stage: Stage| {
+                let (first, last) = (stage.rounds.start().0, stage.rounds.end().0);
+                format!("{first}-{last} {} after {}", names(&stage.strategies), names(&stage.earlier))
+            };
+            in_order(rounds, &list).into_iter().map(show).collect()
+        };
+        assert_eq!(
+            shown(&[Round(0), Round(1), Round(3)]),
+            [
+                "0-0 program-order after ",
+                "0-0 inferred after program-order",
+                "1-3 inferred after ",
+                "0-0 visible:64 after program-order+inferred",
+                "1-1 program-order after inferred",
+                "1-1 visible:64 after program-order+inferred",
+                "3-3 program-order after inferred",
+                "3-3 visible:64 after program-order+inferred",
+            ]
+        );
+        assert_eq!(shown(&[Round(0)]).len(), 3);
+        let shard = shown(&[Round(1)]);
+        assert_eq!(shard[..2], ["1-1 inferred after ", "1-1 program-order after inferred"], "as in the whole");
+        assert!(shown(&[]).is_empty());
+    }
 }

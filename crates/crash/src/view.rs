@@ -4,15 +4,14 @@ use std::cell::{OnceCell, RefCell};
 use std::cmp::Reverse;
 use std::rc::Rc;
 
-use infer::Conditions;
 use num_bigint::BigUint;
 use persistency::line::LineId;
 use persistency::point::{Content, CrashPoint, LineView, PointError};
 use persistency::states::{Base, CrashState};
 use rustc_hash::FxHashMap;
-use trace::event::EventId;
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
+use crate::chosen::Chosen;
 use crate::image::{CrashImage, GuaranteedImage, LineBytes};
 use crate::newest::NewestContents;
 
@@ -45,8 +44,7 @@ pub struct PointView<'w> {
     everything: RefCell<Option<u128>>,
     distinct: RefCell<FxHashMap<usize, Rc<DistinctContents>>>,
     places: OnceCell<FxHashMap<LineId, usize>>,
-    conditions: Option<&'w Conditions>,
-    fresh_from: EventId,
+    chosen: &'w Chosen,
 }
 
 impl<'w> PointView<'w> {
@@ -54,23 +52,10 @@ impl<'w> PointView<'w> {
         crash: CrashPoint<'w>,
         guaranteed: &'w GuaranteedImage,
         newest: &'w RefCell<NewestContents>,
+        chosen: &'w Chosen,
     ) -> Self {
         let (parts, everything, distinct, places) = Default::default();
-        PointView {
-            crash,
-            guaranteed,
-            newest,
-            parts,
-            everything,
-            distinct,
-            places,
-            conditions: None,
-            fresh_from: EventId(0),
-        }
-    }
-
-    pub(crate) fn inferred(self, conditions: Option<&'w Conditions>, fresh_from: EventId) -> Self {
-        PointView { conditions, fresh_from, ..self }
+        PointView { crash, guaranteed, newest, parts, everything, distinct, places, chosen }
     }
 
     pub fn crash_point(&self) -> &CrashPoint<'w> {
@@ -81,14 +66,9 @@ impl<'w> PointView<'w> {
         self.guaranteed
     }
 
-    /// What is likely to hold in every state, if that was inferred.
-    pub fn conditions(&self) -> Option<&'w Conditions> {
-        self.conditions
-    }
-
-    /// Stores from this event on were not pending at an earlier fence of the operation under way.
-    pub fn fresh_from(&self) -> EventId {
-        self.fresh_from
+    /// States that break conditions.
+    pub fn chosen(&self) -> &'w Chosen {
+        self.chosen
     }
 
     /// The dirty lines, ascending.

@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 use trace::event::{EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
+use crate::chosen::Chosen;
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
 use crate::scenes::Scenes;
-use crate::strategy::inferred::KnownConditions;
 use crate::view::PointView;
 
 /// By which rules stores become guaranteed.
@@ -58,9 +58,11 @@ pub struct Walk<'r> {
     guaranteed: GuaranteedImage,
     newest: RefCell<NewestContents>,
     at: EventId,
-    conditions: Option<KnownConditions>,
-    /// See [`PointView::fresh_from`].
+    chosen: Arc<Chosen>,
+    /// See [`fresh_from`](Self::fresh_from).
     fresh_from: EventId,
+    /// Where the last operation begins.
+    operation_from: EventId,
 }
 
 impl<'r> Walk<'r> {
@@ -73,14 +75,21 @@ impl<'r> Walk<'r> {
             guaranteed: GuaranteedImage::initial(reader)?,
             newest: RefCell::default(),
             at: EventId(0),
-            conditions: None,
+            chosen: Arc::default(),
             fresh_from: EventId(0),
+            operation_from: EventId(0),
         })
     }
 
-    /// Its views have these conditions.
-    pub fn with_conditions(self, conditions: Option<KnownConditions>) -> Self {
-        Walk { conditions, ..self }
+    /// Its views have these states.
+    pub fn with_chosen(self, chosen: Arc<Chosen>) -> Self {
+        Walk { chosen, ..self }
+    }
+
+    /// Stores from this event on were not pending at an earlier fence of the operation under way. At its beginning these are all of the
+    /// operation before.
+    pub fn fresh_from(&self) -> EventId {
+        self.fresh_from
     }
 
     /// Back to the beginning. Whoever follows the guaranteed image by a cursor need not start anew.
@@ -90,7 +99,7 @@ impl<'r> Walk<'r> {
         self.guaranteed.rewind(self.reader)?;
         self.newest.get_mut().forget();
         self.at = EventId(0);
-        self.fresh_from = EventId(0);
+        (self.fresh_from, self.operation_from) = Default::default();
         self.guaranteed.set_at(self.at);
         Ok(())
     }
@@ -123,7 +132,11 @@ impl<'r> Walk<'r> {
             let step = self.tracker.apply(self.at, &event);
             self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
             match (&event.kind, &step.effect) {
-                (EventKind::OperationBegin { .. } | EventKind::OperationEnd { .. }, _) => self.fresh_from = EventId(0),
+                // What the last operation left pending is judged anew.
+                (EventKind::OperationEnd { .. }, _) => self.fresh_from = self.operation_from,
+                (EventKind::OperationBegin { .. }, _) => {
+                    self.fresh_from = std::mem::replace(&mut self.operation_from, self.at);
+                }
                 (_, Effect::Fence(_) | Effect::Rmw(_)) => self.fresh_from = self.at,
                 _ => {}
             }
@@ -138,7 +151,6 @@ impl<'r> Walk<'r> {
 
     /// What a power failure here could leave.
     pub fn view(&self) -> PointView<'_> {
-        let conditions = self.conditions.as_ref().and_then(KnownConditions::get);
-        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest).inferred(conditions, self.fresh_from)
+        PointView::new(self.tracker.crash_point(), &self.guaranteed, &self.newest, &self.chosen)
     }
 }

@@ -9,14 +9,17 @@ use cli_support::Sandbox;
 use targets::crash::{Variant, with_operations};
 
 /// The hash table whose new keys can be there without their values.
-const PROGRAM: &str = "c/level";
-const BUG: Variant = Variant(1);
+const LEVEL: &str = "c/level";
+/// The array whose log can be marked as written before it is. Only recovery reads the log.
+const ARRAY: &str = "c/array";
 
-/// The program and its grammar.
-fn built(sandbox: &Sandbox) -> [String; 2] {
+const CHECK: [&str; 9] = ["check", "--no-lint", "--strategy", "inferred", "--count", "40", "--seed", "7", "--grammar"];
+
+/// The first variant of a program, and its grammar.
+fn built(sandbox: &Sandbox, name: &str) -> [String; 2] {
     let targets = with_operations().expect("the suite can be read");
-    let target = targets.iter().find(|target| target.name == PROGRAM).expect("it is in the suite");
-    let program = target.build(BUG, Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it builds");
+    let target = targets.iter().find(|target| target.name == name).expect("it is in the suite");
+    let program = target.build(Variant(1), Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it builds");
     let grammar = target.grammar.clone().expect("it takes operations");
     // A pool of its own for each test.
     assert!(!sandbox.path("pool").exists());
@@ -26,9 +29,8 @@ fn built(sandbox: &Sandbox) -> [String; 2] {
 #[test]
 fn a_broken_condition_is_found_and_told() {
     let sandbox = Sandbox::new();
-    let [program, grammar] = built(&sandbox);
-    let options = ["check", "--no-lint", "--strategy", "inferred", "--count", "40", "--seed", "7", "--grammar"];
-    let ran = sandbox.run(&[&options[..], &[&grammar, "--", &program, "pool"]].concat());
+    let [program, grammar] = built(&sandbox, LEVEL);
+    let ran = sandbox.run(&[&CHECK[..], &[&grammar, "--", &program, "pool"]].concat());
     assert_eq!(ran.code, Some(1), "{}", ran.err);
     assert!(ran.out.contains("error[FP0602]") && ran.out.contains("level.c"), "{}", ran.out);
     let hint = ran.out.lines().find(|line| line.contains("breaks a condition inferred from the run")).expect("a hint");
@@ -36,9 +38,19 @@ fn a_broken_condition_is_found_and_told() {
 }
 
 #[test]
+fn a_condition_that_only_recoveries_show_is_broken() {
+    let sandbox = Sandbox::new();
+    let [program, grammar] = built(&sandbox, ARRAY);
+    let ran = sandbox.run(&[&CHECK[..], &[&grammar, "--", &program, "pool"]].concat());
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    let hint = ran.out.lines().find(|line| line.contains("breaks a condition inferred from the run")).expect("a hint");
+    assert!(hint.matches("array.c:").count() == 2, "both source lines: {hint}");
+}
+
+#[test]
 fn conditions_lie_beside_the_trace_and_are_asked_for() {
     let sandbox = Sandbox::new();
-    let [program, _] = built(&sandbox);
+    let [program, _] = built(&sandbox, LEVEL);
     let record = |options: &[&str]| {
         // Only a new pool is stored to.
         let _ = std::fs::remove_file(sandbox.path("pool"));

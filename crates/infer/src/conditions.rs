@@ -114,6 +114,8 @@ pub struct Conditions {
     rows: Rows,
     /// Ascending.
     words: Vec<(Word, SpanNo)>,
+    /// Per span, where the orders begin that have it as their second place; one more than there are spans.
+    starts: Vec<u32>,
 }
 
 impl Conditions {
@@ -152,6 +154,16 @@ impl Conditions {
             .expect("numbers of spans and code are right")
     }
 
+    /// With those of other runs.
+    pub fn with(self, others: impl IntoIterator<Item = Conditions>) -> Conditions {
+        let (mut orders, mut guardians) = (self.orders().collect::<Vec<_>>(), self.guardians().collect::<Vec<_>>());
+        for other in others {
+            orders.extend(other.orders());
+            guardians.extend(other.guardians());
+        }
+        Conditions::new(orders, guardians, self.counts())
+    }
+
     /// None if a row names a span or an instruction that is not there, or is not where it should be.
     pub(crate) fn from_rows(rows: Rows) -> Option<Self> {
         let (spans, code) = (rows.spans.len() as u32, rows.code.len() as u32);
@@ -166,7 +178,16 @@ impl Conditions {
         let mut words: Vec<(Word, SpanNo)> =
             numbered.flat_map(|(number, span)| span.words().map(move |word| (word, number))).collect();
         words.sort_unstable();
-        Some(Conditions { rows, words })
+        let mut starts = vec![0; rows.spans.len() + 1];
+        for row in &rows.orders {
+            starts[row.0.0 as usize + 1] += 1;
+        }
+        let mut sum = 0;
+        for start in &mut starts {
+            sum += *start;
+            *start = sum;
+        }
+        Some(Conditions { rows, words, starts })
     }
 
     pub(crate) fn rows(&self) -> &Rows {
@@ -224,9 +245,8 @@ impl Conditions {
     }
 
     fn rows_of(&self, second: SpanNo) -> &[OrderRow] {
-        let from = self.rows.orders.partition_point(|row| row.0 < second);
-        let count = self.rows.orders[from..].partition_point(|row| row.0 == second);
-        &self.rows.orders[from..from + count]
+        let at = |number: u32| self.starts[number as usize] as usize;
+        &self.rows.orders[at(second.0)..at(second.0 + 1)]
     }
 
     /// Which of these places, named in ascending order, must be in PM before this one.

@@ -4,10 +4,11 @@
 //! left out: a place cannot be in PM before itself.
 
 use rustc_hash::FxHashMap;
-use trace::event::{CodeAddr, PoolId};
+use trace::event::CodeAddr;
 
 use crate::conditions::{Conditions, Counts, Guardian, Order, Rule, Span};
 use crate::labels::{Label, LabelSets, SetId};
+use crate::stored::Stored;
 
 /// Orders to keep, at most: a fifth of a gigabyte.
 const MOST_ORDERS: usize = 1 << 22;
@@ -59,8 +60,7 @@ pub struct Hints {
     labels: FxHashMap<(Span, CodeAddr), Label>,
     orders: FxHashMap<OrderKey, (CodeNo, CodeNo)>,
     guardians: FxHashMap<PlaceNo, (CodeNo, CodeNo)>,
-    /// Words of pools that were stored to, 64 to an entry.
-    stored: FxHashMap<(PoolId, u64), u64>,
+    stored: Stored,
     /// Accesses that gave all that they could, with their sets.
     recent: Vec<(Met, SetId, SetId)>,
     pub counts: Counts,
@@ -120,13 +120,7 @@ impl Hints {
 
     /// Something changed these bytes.
     pub fn mark_stored(&mut self, span: Span) {
-        let (mut word, end) = (span.offset / 8, span.end().div_ceil(8));
-        while word < end {
-            let last = end.min((word | 63) + 1);
-            let mask = (u64::MAX >> (64 - (last - word))) << (word % 64);
-            *self.stored.entry((span.pool, word / 64)).or_default() |= mask;
-            word = last;
-        }
+        self.stored.mark(span);
     }
 
     /// The sets have got new numbers.
@@ -139,11 +133,16 @@ impl Hints {
 
     /// Conditions that some state could break.
     pub fn conditions(&self, sets: &LabelSets) -> Conditions {
+        self.conditions_about(sets, |place| self.stored.any(place))
+    }
+
+    /// Conditions about places of which `is_stored` is true: no state can break the others.
+    pub fn conditions_about(&self, sets: &LabelSets, is_stored: impl Fn(Span) -> bool) -> Conditions {
         let mut counts = Counts { sets_cut: sets.cut(), ..self.counts };
         let span = |place: PlaceNo| self.places[place.0 as usize];
         let mut orders = Vec::new();
         let at = |(first, second): (CodeNo, CodeNo)| (self.code[first.0 as usize], self.code[second.0 as usize]);
-        let stored: Vec<bool> = self.places.iter().map(|&place| self.is_stored(place)).collect();
+        let stored: Vec<bool> = self.places.iter().map(|&place| is_stored(place)).collect();
         for (key, &evidence) in &self.orders {
             if stored[key.first.0 as usize] && stored[key.second.0 as usize] {
                 let (first, second) = (span(key.first), span(key.second));
@@ -154,17 +153,12 @@ impl Hints {
         }
         let guardians =
             self.guardians.iter().map(|(&place, &evidence)| Guardian { span: span(place), evidence: at(evidence) });
-        let guardians = guardians.filter(|guardian| self.is_stored(guardian.span)).collect();
+        let guardians = guardians.filter(|guardian| is_stored(guardian.span)).collect();
         Conditions::new(orders, guardians, counts)
     }
 
     fn is_full(&self) -> bool {
         self.places.len().max(self.loads.len()) >= MOST_PLACES
-    }
-
-    fn is_stored(&self, span: Span) -> bool {
-        (span.offset / 8..span.end().div_ceil(8))
-            .any(|word| self.stored.get(&(span.pool, word / 64)).is_some_and(|words| words >> (word % 64) & 1 == 1))
     }
 
     fn place(&mut self, span: Span) -> PlaceNo {
@@ -222,7 +216,7 @@ impl Hints {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use trace::event::ModuleId;
+    use trace::event::{ModuleId, PoolId};
 
     fn span(offset: u64) -> Span {
         Span { pool: PoolId(0), offset, len: 8 }
@@ -265,15 +259,5 @@ mod tests {
         let conditions = hints.conditions(&sets);
         assert!(conditions.is_empty());
         assert_eq!(conditions.counts().unbreakable, 1);
-    }
-
-    #[test]
-    fn stored_words_are_exactly_those_of_the_spans() {
-        let mut hints = Hints::default();
-        hints.mark_stored(Span { pool: PoolId(3), offset: 500, len: 1200 });
-        for word in 0..400u64 {
-            let asked = Span { pool: PoolId(3), offset: word * 8, len: 8 };
-            assert_eq!(hints.is_stored(asked), (500 / 8..1700u64.div_ceil(8)).contains(&word), "{word}");
-        }
     }
 }

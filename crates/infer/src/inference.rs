@@ -7,6 +7,7 @@ use crate::compile::compile;
 use crate::conditions::Conditions;
 use crate::labels::LabelSets;
 use crate::machine::{Machine, Process, Shared, Thread};
+use crate::names::Names;
 use crate::op::Block;
 
 /// Labels in all sets together before those that nothing carries any more are thrown away.
@@ -41,6 +42,11 @@ impl Inference {
     /// What was inferred so far.
     pub fn conditions(&self) -> Conditions {
         self.shared.hints.conditions(&self.shared.sets)
+    }
+
+    /// What was inferred so far about places that are stored to by another run, which calls pools and instructions by other names.
+    pub fn conditions_for(&self, other: &Names<'_>) -> Conditions {
+        self.shared.hints.conditions_about(&self.shared.sets, |place| other.is_stored(place)).renamed(other)
     }
 
     /// How many sets of labels there are, and how many labels they have together.

@@ -7,6 +7,7 @@
 //!                       │   Control   which branches decide what runs      (control, postdominators, code)
 //!                       ▼ Hints       pairs of places, rules PO1, PO2, PO3, PA1  (hints, mapped)
 //!                    Conditions       indexed by place, saved beside a trace     (conditions, file)
+//!                       ▲ Names       of other runs, recoveries for example       (names, stored)
 //! ```
 //!
 //! Source: X. Fu et al., "Witcher", SOSP 2021, Table 2 and §4.2. The paper builds a program dependence graph from LLVM and reduces it to
@@ -35,11 +36,13 @@ pub mod inference;
 pub mod labels;
 pub mod machine;
 pub mod mapped;
+pub mod names;
 pub mod op;
 mod operands;
 pub mod postdominators;
 pub mod registers;
 pub mod shadow;
+pub mod stored;
 
 pub use conditions::{Conditions, Guardian, Order, Rule, Span, SpanNo};
 pub use file::{ConditionsError, beside};

@@ -7,6 +7,7 @@ pub mod program_order;
 pub mod random;
 pub mod spec;
 pub mod torn;
+pub mod violation;
 pub mod visible;
 
 pub use spec::{Reach, Strategy, StrategySpec};

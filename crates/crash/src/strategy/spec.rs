@@ -54,7 +54,7 @@ pub enum StrategySpec {
     GuaranteedOnly,
     /// Needs the conditions of the run; see [`SearchOptions`](crate::search::SearchOptions).
     Inferred {
-        cap: u64,
+        times: u64,
     },
     FewLines {
         lines: u32,
@@ -73,7 +73,7 @@ pub enum StrategySpec {
 }
 
 /// Per point, unless the user says otherwise.
-const INFERRED_CAP: u64 = 4096;
+const TIMES: u64 = 1;
 const FEW_LINES_CAP: u64 = 4096;
 const TORN_CAP: u64 = 64;
 
@@ -83,7 +83,7 @@ impl StrategySpec {
         match self {
             StrategySpec::ProgramOrder => Box::new(ProgramOrder::default()),
             StrategySpec::GuaranteedOnly => Box::new(GuaranteedOnly::default()),
-            StrategySpec::Inferred { cap } => Box::new(Inferred::new(view, cap)),
+            StrategySpec::Inferred { times } => Box::new(Inferred::new(view, index, times)),
             StrategySpec::FewLines { lines, cap } => Box::new(FewLines::new(view, lines, cap)),
             StrategySpec::Torn { cap } => Box::new(Torn::new(view, cap)),
             StrategySpec::Random { seed, states } => Box::new(Random::new(seed, index, states)),
@@ -131,8 +131,8 @@ impl fmt::Display for StrategySpec {
         match *self {
             StrategySpec::ProgramOrder => f.write_str("program-order"),
             StrategySpec::GuaranteedOnly => f.write_str("guaranteed-only"),
-            StrategySpec::Inferred { cap: INFERRED_CAP } => f.write_str("inferred"),
-            StrategySpec::Inferred { cap } => write!(f, "inferred:{cap}"),
+            StrategySpec::Inferred { times: TIMES } => f.write_str("inferred"),
+            StrategySpec::Inferred { times } => write!(f, "inferred:{times}"),
             StrategySpec::FewLines { lines, cap: FEW_LINES_CAP } => write!(f, "few-lines:{lines}"),
             StrategySpec::FewLines { lines, cap } => write!(f, "few-lines:{lines}:{cap}"),
             StrategySpec::Torn { cap: TORN_CAP } => f.write_str("torn"),
@@ -163,8 +163,8 @@ impl FromStr for StrategySpec {
         Ok(match (name, &numbers[..]) {
             ("program-order", []) => StrategySpec::ProgramOrder,
             ("guaranteed-only", []) => StrategySpec::GuaranteedOnly,
-            ("inferred", []) => StrategySpec::Inferred { cap: INFERRED_CAP },
-            ("inferred", &[cap]) => StrategySpec::Inferred { cap },
+            ("inferred", []) => StrategySpec::Inferred { times: TIMES },
+            ("inferred", &[times]) => StrategySpec::Inferred { times },
             ("few-lines", []) => StrategySpec::FewLines { lines: 2, cap: FEW_LINES_CAP },
             ("few-lines", &[most]) => StrategySpec::FewLines { lines: lines(most)?, cap: FEW_LINES_CAP },
             ("few-lines", &[most, cap]) => StrategySpec::FewLines { lines: lines(most)?, cap },
@@ -196,7 +196,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        let text = "program-order,guaranteed-only,inferred:7,inferred,few-lines:2,few-lines:3:10,torn:9,torn,random:7:100,visible,visible:64";
+        let text = "program-order,guaranteed-only,inferred,inferred:7,few-lines:2,few-lines:3:10,torn:9,torn,random:7:100,visible,visible:64";
         let list = StrategySpec::list(text).unwrap();
         assert_eq!(list.iter().map(StrategySpec::to_string).collect::<Vec<_>>().join(","), text);
         assert_eq!(StrategySpec::list("visible:64, program-order,visible:64").unwrap().len(), 2);

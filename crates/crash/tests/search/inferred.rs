@@ -1,17 +1,29 @@
 //! The states that break conditions, against all states of small points.
 
-use std::collections::BTreeSet;
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
+use crash::chosen::Chosen;
+use crash::outcome::merge;
+use crash::points::Density;
+use crash::rounds::Shard;
+use crash::search::{Search, SearchOptions};
 use crash::strategy::StrategySpec;
-use crash::strategy::inferred::{KnownConditions, broken};
+use crash::strategy::inferred::KnownConditions;
+use crash::strategy::violation::broken;
+use crash::survey::Survey;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk};
 use infer::conditions::Counts;
 use infer::{Conditions, Guardian, Order, Rule, Span};
 use persistency::line::LineId;
+use persistency::point::Content;
 use persistency::states::{Base, CrashState};
-use trace::{EventId, EventKind, FenceKind, PoolId, StoreKind};
+use trace::{CodeAddr, ContextId, EventId, EventKind, FenceKind, PoolId, StoreKind, TraceReader};
 
+use crate::joining::assert_same;
+use crate::recoveries::Fake;
 use crate::traces::{Rng, place, random, record, traces};
 
 fn span(pool: u32, offset: u64, len: u32) -> Span {
@@ -65,64 +77,137 @@ fn pairs(view: &PointView<'_>, orders: &[Order], guardians: &[Guardian]) -> Vec<
     all.filter(|(x, y)| is_pair(x.2, y.2)).collect()
 }
 
-#[test]
-fn every_condition_that_can_be_broken_is_and_nothing_else() {
-    let (mut named, mut broken_pairs) = (0, 0);
-    for seed in traces(160) {
-        let mut rng = Rng(seed);
-        let recorded = random(seed, 50);
-        let (orders, guardians) = some_conditions(&mut rng);
-        let conditions = Conditions::new(orders.clone(), guardians.clone(), Counts::default());
-        let known = KnownConditions::new(conditions.clone());
-        let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap().with_conditions(Some(known));
-        // Stores before this were pending at an earlier fence of the operation.
-        let (mut fence, mut events) = (EventId(0), recorded.reader.events());
-        for at in 0..recorded.reader.event_count() {
-            walk.advance_to(EventId(at)).unwrap();
-            let view = walk.view();
-            let mut strategy = "inferred".parse::<StrategySpec>().unwrap().start(&view, 0);
-            let states: Vec<CrashState> = std::iter::from_fn(|| strategy.next(&view)).collect();
-            let mut pairs = pairs(&view, &orders, &guardians);
-            pairs.retain(|(x, y)| x.3.max(y.3) >= fence);
-            match events.next().unwrap().unwrap().kind {
-                EventKind::Fence { .. } | EventKind::Rmw { .. } => fence = EventId(at),
-                EventKind::OperationBegin { .. } | EventKind::OperationEnd { .. } => fence = EventId(0),
-                _ => {}
-            }
-            let breaks =
-                |state: &CrashState, (x, y): &(Pending, Pending)| has(&view, state, *y) && !has(&view, state, *x);
-            for state in &states {
-                view.crash_point().check(state).unwrap();
-                assert!(pairs.iter().any(|pair| breaks(state, pair)), "{state:?} at {at} of {seed} breaks nothing");
-                assert!(broken(&view, &conditions, state).is_some());
-            }
-            let keys: BTreeSet<String> = states.iter().map(|state| format!("{:?}", view.key(state))).collect();
-            assert_eq!(keys.len(), states.len(), "a state is named once");
-            named += states.len();
-            let all = view.state_count() <= 300u32.into();
-            let possible: Vec<CrashState> = view.crash_point().states(Base::Guaranteed).take(300).collect();
-            for pair in &pairs {
-                let (x, y) = pair;
-                let can = x.0 != y.0 || y.1 < x.1;
-                if all {
-                    assert_eq!(possible.iter().any(|state| breaks(state, pair)), can);
-                }
-                if !can {
+/// The code that made a store.
+type Site = (ContextId, CodeAddr);
+
+/// The strategy as its header describes it, by looking at all pairs of stores at every point.
+struct Slow<'a> {
+    times: u64,
+    orders: &'a [Order],
+    guardians: &'a [Guardian],
+    sites: Vec<Site>,
+    /// By (least, the code, that of the newest store on the other side).
+    kinds: HashMap<(bool, Site, Option<Site>), u64>,
+    counted: HashSet<(bool, Site, Option<Site>, EventId)>,
+    least: HashSet<EventId>,
+}
+
+impl Slow<'_> {
+    fn states(&mut self, view: &PointView<'_>, fresh: EventId) -> Vec<CrashState> {
+        let mut pairs = pairs(view, self.orders, self.guardians);
+        pairs.retain(|(x, y)| (x.0 != y.0 || y.1 < x.1) && x.3.max(y.3) >= fresh);
+        let mut stores = pending(view);
+        stores.sort_by_key(|&(line, at, _, event)| (Reverse(event), line, at));
+        let mut states: Vec<CrashState> = Vec::new();
+        for least in [true, false] {
+            for store in &stores {
+                let same = |other: &Pending| (other.0, other.1) == (store.0, store.1);
+                let others = pairs.iter().filter(|(x, y)| same(if least { y } else { x }));
+                let Some(newest) = others.map(|(x, y)| if least { x.3 } else { y.3 }).max() else { continue };
+                let site = |event: EventId| self.sites[event.0 as usize];
+                let kind = (least, site(store.3), (store.3 >= fresh).then(|| site(newest)));
+                if !self.counted.insert((kind.0, kind.1, kind.2, store.3)) {
                     continue;
                 }
-                for base in [Base::Guaranteed, Base::Everything] {
-                    let (line, kept) = if base == Base::Guaranteed { (y.0, y.1 + 1) } else { (x.0, x.1) };
-                    let state = CrashState { base, lines: vec![(line, persistency::point::Content::whole(kept))] };
-                    assert!(
-                        keys.contains(&format!("{:?}", view.key(&state))),
-                        "{state:?} at {at} of {seed} is missing"
-                    );
+                let count = self.kinds.entry(kind).or_default();
+                *count += 1;
+                let wanted = *count <= self.times || [1, 2, 4, 8, 16, 32, 64].contains(count);
+                if !wanted || least && !self.least.insert(store.3) {
+                    continue;
                 }
-                broken_pairs += 1;
+                let (base, kept) = if least { (Base::Guaranteed, store.1 + 1) } else { (Base::Everything, store.1) };
+                let state = CrashState { base, lines: vec![(store.0, Content::whole(kept))] };
+                if states.iter().all(|known| view.key(known) != view.key(&state)) {
+                    states.push(state);
+                }
+            }
+        }
+        states
+    }
+}
+
+fn options(strategy: &str, conditions: Conditions) -> SearchOptions {
+    SearchOptions {
+        strategies: StrategySpec::list(strategy).unwrap(),
+        conditions: Some(KnownConditions::new(conditions)),
+        ..SearchOptions::default()
+    }
+}
+
+fn survey(reader: &TraceReader) -> Survey {
+    Survey::of(reader, Density::Fences, &|_, _| false).unwrap()
+}
+
+#[test]
+fn of_every_kind_the_first_second_fourth_state_is_chosen() {
+    let mut named = [0, 0, 0];
+    for seed in traces(160) {
+        let recorded = random(seed, 120);
+        let reader = &recorded.reader;
+        let (orders, guardians) = some_conditions(&mut Rng(seed));
+        let conditions = Conditions::new(orders.clone(), guardians.clone(), Counts::default());
+        let survey = survey(reader);
+        for (number, times) in [1, 3, u64::MAX].into_iter().enumerate() {
+            let chosen =
+                Chosen::of(reader, &survey, &options(&format!("inferred:{times}"), conditions.clone())).unwrap();
+            let (kinds, counted, least) = Default::default();
+            let (orders, guardians) = (&orders[..], &guardians[..]);
+            let mut slow = Slow { times, orders, guardians, sites: Vec::new(), kinds, counted, least };
+            let mut walk = Walk::new(reader, Rules::default()).unwrap();
+            // Stores before this were pending at an earlier fence of the operation.
+            let (mut fresh, mut operation, mut events) = (EventId(0), EventId(0), reader.events());
+            for (point, _) in survey.points() {
+                while slow.sites.len() < point.at.0 as usize {
+                    let (event, at) = (events.next().unwrap().unwrap(), EventId(slow.sites.len() as u64));
+                    slow.sites.push((event.context, event.pc));
+                    fresh = match event.kind {
+                        EventKind::Fence { .. } | EventKind::Rmw { .. } => at,
+                        EventKind::OperationEnd { .. } => operation,
+                        EventKind::OperationBegin { .. } => std::mem::replace(&mut operation, at),
+                        _ => continue,
+                    };
+                    (slow.counted, slow.least) = Default::default();
+                }
+                walk.advance_to(point.at).unwrap();
+                let view = walk.view();
+                let states = slow.states(&view, fresh);
+                assert_eq!(chosen.at(times, point.index), states, "point {} of {seed}", point.index);
+                named[number] += states.len();
+                let pairs = pairs(&view, orders, guardians);
+                for state in &states {
+                    view.crash_point().check(state).unwrap();
+                    let breaks = |(x, y): &(Pending, Pending)| has(&view, state, *y) && !has(&view, state, *x);
+                    assert!(pairs.iter().any(breaks), "{state:?} at {} of {seed} breaks nothing", point.at.0);
+                    assert!(broken(&view, &conditions, state).is_some());
+                }
             }
         }
     }
-    assert!(named > 500 && broken_pairs > 500, "{named} {broken_pairs}");
+    assert!(named[0] > 100 && named[0] < named[1] && named[1] < named[2], "{named:?}");
+}
+
+#[test]
+fn shards_and_workers_try_the_same_states() {
+    let mut tried = 0;
+    for seed in traces(80) {
+        let recorded = random(seed, 120);
+        let (orders, guardians) = some_conditions(&mut Rng(seed));
+        let conditions = Conditions::new(orders, guardians, Counts::default());
+        let options = options("program-order,guaranteed-only,inferred,visible:8", conditions);
+        let survey = survey(&recorded.reader);
+        let fake = Fake::random(seed);
+        let run = |number, of, workers| {
+            let search = Search { shard: Shard { number, of }, ..Search::new(&recorded.reader, &survey, &options) };
+            search.run(&mut vec![fake.clone(); workers]).unwrap()
+        };
+        let whole = run(1, 1, 1);
+        assert_same(&run(1, 1, 3).points, &whole.points, "three workers");
+        assert_same(&merge((1..4).flat_map(|number| run(number, 3, 1).points)), &whole.points, "three shards");
+        assert_eq!(whole.coverage.points_finished, whole.coverage.points_wanted);
+        let own = whole.points.iter().flat_map(|outcome| &outcome.strategies);
+        tried += own.filter(|of| of.strategy.needs_conditions()).map(|of| of.decided).sum::<u64>();
+    }
+    assert!(tried > 50, "{tried}");
 }
 
 #[test]
@@ -142,8 +227,9 @@ fn the_token_is_in_pm_and_the_key_is_not() {
         vec![Guardian { span: at(token), evidence: Default::default() }],
         Counts::default(),
     );
-    let known = KnownConditions::new(conditions.clone());
-    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap().with_conditions(Some(known));
+    let survey = survey(&recorded.reader);
+    let chosen = Chosen::of(&recorded.reader, &survey, &options("inferred", conditions.clone())).unwrap();
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap().with_chosen(Arc::new(chosen));
     walk.advance_to(EventId(3)).unwrap();
     let view = walk.view();
     let mut strategy = "inferred".parse::<StrategySpec>().unwrap().start(&view, 0);

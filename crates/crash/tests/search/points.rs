@@ -101,7 +101,7 @@ fn rounds_take_the_first_occurrences_first() {
     let sizes = |selection: Selection| -> Vec<(u32, u64)> {
         let rounds = selection.rounds(&survey, Shard::WHOLE);
         for &(round, count) in &rounds {
-            let picks = selection.picks(&survey, Shard::WHOLE, round);
+            let picks = selection.picks(&survey, Shard::WHOLE, &(round..=round));
             assert_eq!(picks.len() as u64, count);
             assert!(picks.is_sorted());
             assert!(picks.iter().all(|&pick| survey.points().any(|(point, _)| point == survey.point(pick))));
@@ -116,7 +116,7 @@ fn rounds_take_the_first_occurrences_first() {
     // The first flush is event 1.
     assert_eq!(sizes(Selection { to: Some(EventId(3)), ..all }), [(0, 1), (1, 1)]);
     assert_eq!(sizes(Selection { from: Some(EventId(51)), ..all }), [(0, 1)]);
-    let picks = all.picks(&survey, Shard::WHOLE, Round(1));
+    let picks = all.picks(&survey, Shard::WHOLE, &(Round(1)..=Round(1)));
     let mut occurrences: Vec<u64> = picks.iter().map(|pick| pick.occurrence).collect();
     occurrences.sort_unstable();
     assert_eq!(occurrences, [2, 2, 3, 3, 4, 4]);

@@ -45,6 +45,7 @@ impl ProgressLine {
             Phase::Rehearse { next, operations } => {
                 format!("running the operations without a crash: {next} of {operations}")
             }
+            Phase::Infer => "looking at what recoveries depend on".to_owned(),
             Phase::Analyse(failing) => format!("finding the causes of {} failing states", render::count(failing)),
             Phase::Again => "crashing recoveries".to_owned(),
             Phase::Confirm => "confirming findings on the plain program".to_owned(),

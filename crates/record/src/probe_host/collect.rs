@@ -50,6 +50,15 @@ impl Collector<'_> {
             // The order matters: what ended processes wrote is in `head`.
             let over = self.all_ended.load(Ordering::Acquire);
             let head = control.head.load(Ordering::Acquire);
+            // Asked for also while records keep coming: a target may store, or tell its flow, for ever.
+            let stops = self.stop.count();
+            if stops > stops_seen && !over {
+                if stops_seen > 0 || stops > 1 {
+                    end = End::Killed;
+                }
+                stops_seen = stops;
+                self.end_target(end);
+            }
             if head != tail {
                 idle = 0;
                 tail = self.take(translator, tail, head)?;
@@ -57,14 +66,6 @@ impl Collector<'_> {
             }
             if over {
                 return Ok(end);
-            }
-            let stops = self.stop.count();
-            if stops > stops_seen {
-                if stops_seen > 0 || stops > 1 {
-                    end = End::Killed;
-                }
-                stops_seen = stops;
-                self.end_target(end);
             }
             idle += 1;
             self.sleep(tail, if idle < NAPS_UNTIL_IDLE { NAP } else { IDLE_NAP });

@@ -1,0 +1,230 @@
+//! Which states the strategy *inferred* tries, chosen over the whole run before the search.
+//!
+//! An order says that *X* must be in PM before *Y*: it is broken by a state that has a pending store to *Y* and lacks one to *X*.
+//! Guardians must reach PM together: that is broken by a state that has a pending store to one and lacks one to another.
+//! Each pair of pending stores can be broken in two ways: by the state with the **least** (what is guaranteed and, of *Y*'s line, the
+//! stores up to that one), which is the image that the paper makes (Witcher, Figure 3g), and by the one with the **most** (everything
+//! but, of *X*'s line, that store and what follows), which it does not: there the program got furthest with *X* forgotten.
+//!
+//! **Kinds.** A program does the same thing over and over, and the paper's clusters (§4.4) show that repetitions are one bug. So states are
+//! counted by kind: the way, the code that made the store (call path and instruction), and that of the newest store on the other side. Of
+//! every kind the 1st, 2nd, 4th, 8th … are tried: a bug may need what only a longer run brings about. Stores that were pending at
+//! an earlier fence of the operation are paired with everything that follows; they are counted without the other side.
+//!
+//! It deviates from the paper, which tries every violation, and can miss what only shows in a repetition that is not tried; the strategy
+//! *visible* looks at every point. The choice depends on the trace and on the conditions alone, not on shards or workers.
+
+use infer::Conditions;
+use persistency::point::Content;
+use persistency::states::{Base, CrashState};
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace::event::{CodeAddr, ContextId, Event, EventId, EventKind};
+use trace::{Events, ReadError, TraceReader};
+
+use crate::rounds::Shard;
+use crate::search::SearchOptions;
+use crate::strategy::StrategySpec;
+use crate::strategy::inferred::KnownConditions;
+use crate::strategy::violation::{Store, Touched};
+use crate::survey::Survey;
+use crate::view::{PointView, StateKey};
+use crate::walk::{Walk, WalkError};
+
+/// States of crash points.
+#[derive(Clone, Debug, Default)]
+pub struct Chosen {
+    /// By the setting of the strategy and the number of the point.
+    states: FxHashMap<(u64, u64), Vec<CrashState>>,
+}
+
+impl Chosen {
+    /// The states of one point, the newest stores first.
+    pub fn at(&self, times: u64, point: u64) -> &[CrashState] {
+        self.states.get(&(times, point)).map_or(&[], Vec::as_slice)
+    }
+
+    /// What a search tries; nothing if it has no conditions.
+    pub fn of(reader: &TraceReader, survey: &Survey, options: &SearchOptions) -> Result<Chosen, WalkError> {
+        let mut chosen = Chosen::default();
+        let Some(conditions) = options.conditions.as_ref().and_then(KnownConditions::get) else { return Ok(chosen) };
+        for strategy in &options.strategies {
+            if let StrategySpec::Inferred { times } = *strategy {
+                chosen.choose(reader, survey, options, conditions, times)?;
+            }
+        }
+        Ok(chosen)
+    }
+
+    fn choose(
+        &mut self,
+        reader: &TraceReader,
+        survey: &Survey,
+        options: &SearchOptions,
+        conditions: &Conditions,
+        times: u64,
+    ) -> Result<(), WalkError> {
+        let mut walk = Walk::new(reader, options.rules)?;
+        let mut sites = Sites::new(reader);
+        let mut counts = Counts { times, ..Counts::default() };
+        for (_, pick) in options.selection.wanted(survey, Shard::WHOLE) {
+            let point = survey.point(pick);
+            if sites.advance_to(point.at)? {
+                counts.next_epoch();
+            }
+            walk.advance_to(point.at)?;
+            let view = walk.view();
+            let touched = Touched::new(&view, conditions, walk.fresh_from());
+            let states = counts.choose(&view, &touched, conditions, &sites);
+            if !states.is_empty() {
+                self.states.insert((times, point.index), states);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Code that stores, by first appearance.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct SiteNo(u32);
+
+/// Which code made each store.
+#[derive(Debug)]
+struct Sites<'r> {
+    events: Events<'r>,
+    at: EventId,
+    numbers: FxHashMap<(ContextId, CodeAddr), SiteNo>,
+    of_events: FxHashMap<EventId, SiteNo>,
+}
+
+impl<'r> Sites<'r> {
+    fn new(reader: &'r TraceReader) -> Self {
+        let (at, numbers, of_events) = Default::default();
+        Sites { events: reader.events(), at, numbers, of_events }
+    }
+
+    /// Was there a fence or a border of operations on the way?
+    fn advance_to(&mut self, at: EventId) -> Result<bool, ReadError> {
+        let mut passed = false;
+        while self.at < at {
+            let Some(event) = self.events.next()? else { break };
+            passed |= matches!(
+                event.kind,
+                EventKind::Fence { .. }
+                    | EventKind::Rmw { .. }
+                    | EventKind::OperationBegin { .. }
+                    | EventKind::OperationEnd { .. }
+            );
+            if stores(&event) {
+                let next = SiteNo(self.numbers.len() as u32);
+                let site = *self.numbers.entry((event.context, event.pc)).or_insert(next);
+                self.of_events.insert(self.at, site);
+            }
+            self.at.0 += 1;
+        }
+        Ok(passed)
+    }
+
+    fn of(&self, store: &Store) -> SiteNo {
+        self.of_events[&store.event]
+    }
+}
+
+fn stores(event: &Event<'_>) -> bool {
+    matches!(
+        event.kind,
+        EventKind::Store { .. }
+            | EventKind::Rmw { .. }
+            | EventKind::KernelWrite { .. }
+            | EventKind::FileWrite { .. }
+            | EventKind::FileZero { .. }
+            | EventKind::Resize { .. }
+    )
+}
+
+/// How a state breaks pairs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Way {
+    /// Nothing but this store and what must come before it.
+    Least,
+    /// Everything but this store and what must come after it.
+    Most,
+}
+
+/// States that break pairs in one way, with stores by the same code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Kind {
+    way: Way,
+    site: SiteNo,
+    /// The newest store on the other side.
+    other: Option<SiteNo>,
+}
+
+/// How often kinds came up.
+#[derive(Debug, Default)]
+struct Counts {
+    /// The first so many are tried.
+    times: u64,
+    kinds: FxHashMap<Kind, u64>,
+    /// Of this epoch.
+    counted: FxHashSet<(Kind, EventId)>,
+    chosen: FxHashSet<EventId>,
+}
+
+impl Counts {
+    fn next_epoch(&mut self) {
+        self.counted.clear();
+        self.chosen.clear();
+    }
+
+    /// The states of a point.
+    fn choose(
+        &mut self,
+        view: &PointView<'_>,
+        touched: &Touched,
+        conditions: &Conditions,
+        sites: &Sites<'_>,
+    ) -> Vec<CrashState> {
+        let newest = touched.newest_partners(conditions);
+        let mut order: Vec<usize> = (0..touched.stores.len()).collect();
+        order.sort_by_key(|&at| (std::cmp::Reverse(touched.stores[at].event), touched.stores[at].line));
+        let mut states = Vec::new();
+        let mut seen: FxHashSet<StateKey> = FxHashSet::default();
+        for way in [Way::Least, Way::Most] {
+            for &at in &order {
+                let (store, partners) = (&touched.stores[at], &newest[at]);
+                let other = if way == Way::Least { partners.missing } else { partners.present };
+                let Some(other) = other else { continue };
+                let other = store.is_fresh.then(|| sites.of(&touched.stores[other]));
+                if !self.wants(Kind { way, site: sites.of(store), other }, store.event) {
+                    continue;
+                }
+                // The least is the same until the next fence.
+                if way == Way::Least && !self.chosen.insert(store.event) {
+                    continue;
+                }
+                let state = state(way, store);
+                if seen.insert(view.key(&state)) {
+                    states.push(state);
+                }
+            }
+        }
+        states
+    }
+
+    fn wants(&mut self, kind: Kind, event: EventId) -> bool {
+        if !self.counted.insert((kind, event)) {
+            return false;
+        }
+        let count = self.kinds.entry(kind).or_default();
+        *count += 1;
+        *count <= self.times || count.is_power_of_two()
+    }
+}
+
+fn state(way: Way, store: &Store) -> CrashState {
+    let (base, kept) = match way {
+        Way::Least => (Base::Guaranteed, store.place + 1),
+        Way::Most => (Base::Everything, store.place),
+    };
+    CrashState { base, lines: vec![(store.line, Content::whole(kept))] }
+}

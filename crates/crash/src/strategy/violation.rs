@@ -1,0 +1,191 @@
+//! Conditions that states of a crash point can break.
+
+use std::cmp::Reverse;
+
+use infer::{Conditions, Rule, Span, SpanNo};
+use persistency::line::LineId;
+use persistency::states::CrashState;
+use rustc_hash::FxHashMap;
+use trace::event::{CodeAddr, EventId};
+
+use crate::view::PointView;
+
+/// A condition that a state breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    pub rule: Rule,
+    /// What is not in PM, and the store that is missing.
+    pub first: Span,
+    pub missing: EventId,
+    /// What is in PM though, and its store.
+    pub second: Span,
+    pub present: EventId,
+    /// The instructions that gave the hint, about the first and about the second place.
+    pub evidence: (CodeAddr, CodeAddr),
+}
+
+/// A condition that this state of the point breaks, of several the one whose stores are the newest.
+pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState) -> Option<Broken> {
+    let touched = Touched::new(view, conditions, EventId(0));
+    let has = |store: &Store| {
+        let line = view.crash_point().line(store.line).expect("stores are those of the point");
+        state.content(line).kept > store.place
+    };
+    let mut found: Option<(Reverse<(EventId, EventId)>, Pair)> = None;
+    touched.for_each_pair(conditions, |pair| {
+        let (x, y) = (&touched.stores[pair.x], &touched.stores[pair.y]);
+        let newest = Reverse((x.event.max(y.event), x.event.min(y.event)));
+        if has(y) && !has(x) && found.is_none_or(|(known, _)| newest < known) {
+            found = Some((newest, pair));
+        }
+    });
+    let (_, pair) = found?;
+    let order = if pair.is_order { conditions.between(pair.first, pair.second) } else { None };
+    let rule = order.map_or(Rule::Pa1, |order| order.rule);
+    let (missing, present) = (touched.stores[pair.x].event, touched.stores[pair.y].event);
+    let (first, second) = (conditions.span(pair.first), conditions.span(pair.second));
+    let evidence = order.map_or_else(
+        || {
+            let read_by =
+                |span: SpanNo| conditions.guardian_at(span).map_or_else(CodeAddr::default, |of| of.evidence.0);
+            (read_by(pair.first), read_by(pair.second))
+        },
+        |order| order.evidence,
+    );
+    Some(Broken { rule, first, missing, second, present, evidence })
+}
+
+/// A pending store to a place of a condition.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Store {
+    pub line: LineId,
+    /// Among the pending stores of its line.
+    pub place: u32,
+    pub event: EventId,
+    pub is_fresh: bool,
+}
+
+/// Two pending stores that a condition is about, as numbers of [`Touched::stores`]: `y` must not be in PM without `x`.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub x: usize,
+    pub y: usize,
+    pub first: SpanNo,
+    pub second: SpanNo,
+    /// False: two guardians.
+    pub is_order: bool,
+}
+
+/// The newest stores that a store makes pairs with.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Partners {
+    /// That must be in PM if it is.
+    pub missing: Option<usize>,
+    /// That must not be in PM if it is not.
+    pub present: Option<usize>,
+}
+
+/// The pending stores of a point to places of conditions.
+#[derive(Debug)]
+pub(crate) struct Touched {
+    pub stores: Vec<Store>,
+    /// Ascending.
+    places: Vec<Touching>,
+    /// Of these places.
+    guardians: Vec<usize>,
+}
+
+/// The stores to one place.
+#[derive(Debug)]
+struct Touching {
+    place: SpanNo,
+    /// Ascending.
+    stores: Vec<usize>,
+    /// One of them is.
+    is_fresh: bool,
+}
+
+impl Touched {
+    /// Stores from `fresh_from` on are fresh: pairs of others were met before.
+    pub fn new(view: &PointView<'_>, conditions: &Conditions, fresh_from: EventId) -> Self {
+        let mut stores: Vec<Store> = Vec::new();
+        let mut places: FxHashMap<SpanNo, Vec<usize>> = FxHashMap::default();
+        for line in view.lines() {
+            let start = line.id().start();
+            for (place, store) in (0..).zip(line.stores()) {
+                let offset = start.offset.0 + u64::from(store.start);
+                let span = Span { pool: start.pool, offset, len: u32::from(store.len) };
+                let near = conditions.overlapping(span);
+                if near.is_empty() {
+                    continue;
+                }
+                for number in near {
+                    places.entry(number).or_default().push(stores.len());
+                }
+                let is_fresh = store.event >= fresh_from;
+                stores.push(Store { line: line.id(), place, event: store.event, is_fresh });
+            }
+        }
+        let touching = |(place, own): (SpanNo, Vec<usize>)| {
+            let is_fresh = own.iter().any(|&store| stores[store].is_fresh);
+            Touching { place, stores: own, is_fresh }
+        };
+        let mut places: Vec<Touching> = places.into_iter().map(touching).collect();
+        places.sort_unstable_by_key(|touching| touching.place);
+        let is_guardian = |at: &usize| conditions.guardian_at(places[*at].place).is_some();
+        let guardians = (0..places.len()).filter(is_guardian).collect();
+        Touched { stores, places, guardians }
+    }
+
+    /// For each store.
+    pub fn newest_partners(&self, conditions: &Conditions) -> Vec<Partners> {
+        let mut newest = vec![Partners::default(); self.stores.len()];
+        let later = |known: Option<usize>, other: usize| {
+            known.filter(|&known| self.stores[known].event >= self.stores[other].event).or(Some(other))
+        };
+        self.for_each_pair(conditions, |Pair { x, y, .. }| {
+            newest[y].missing = later(newest[y].missing, x);
+            newest[x].present = later(newest[x].present, y);
+        });
+        newest
+    }
+
+    /// Every two stores that a condition is about, that some state can break, and of which one is fresh. Some come several times.
+    pub fn for_each_pair(&self, conditions: &Conditions, mut each: impl FnMut(Pair)) {
+        let mut pairs = |first: usize, second: usize, is_order: bool| {
+            let (first, second) = (&self.places[first], &self.places[second]);
+            for (&x, &y) in first.stores.iter().flat_map(|x| second.stores.iter().map(move |y| (x, y))) {
+                if self.can_break(x, y) && (self.stores[x].is_fresh || self.stores[y].is_fresh) {
+                    each(Pair { x, y, first: first.place, second: second.place, is_order });
+                }
+            }
+        };
+        let all: Vec<usize> = (0..self.places.len()).collect();
+        let fresh = |of: &[usize]| of.iter().copied().filter(|&at| self.places[at].is_fresh).collect::<Vec<usize>>();
+        let numbers = |of: &[usize]| of.iter().map(|&at| self.places[at].place).collect::<Vec<SpanNo>>();
+        let fresh_places = fresh(&all);
+        let (all_numbers, fresh_numbers) = (numbers(&all), numbers(&fresh_places));
+        for (second, touching) in self.places.iter().enumerate() {
+            let (among, named) = if touching.is_fresh { (&all, &all_numbers) } else { (&fresh_places, &fresh_numbers) };
+            for at in conditions.before_among(touching.place, named) {
+                pairs(among[at], second, true);
+            }
+        }
+        let fresh_guardians = fresh(&self.guardians);
+        for &first in &self.guardians {
+            let seconds = if self.places[first].is_fresh { &self.guardians } else { &fresh_guardians };
+            for &second in seconds {
+                let span = |at: usize| conditions.span(self.places[at].place);
+                if !span(first).overlaps(span(second)) {
+                    pairs(first, second, false);
+                }
+            }
+        }
+    }
+
+    /// Is there a state with `y` and without `x`? Of one line a prefix is in PM.
+    fn can_break(&self, x: usize, y: usize) -> bool {
+        let (x, y) = (&self.stores[x], &self.stores[y]);
+        x.line != y.line || y.place < x.place
+    }
+}
