@@ -94,6 +94,16 @@ pub enum AnalyseError {
     Trial(#[from] TrialError),
 }
 
+impl AnalyseError {
+    fn is_exhausted(&self) -> bool {
+        matches!(
+            self,
+            AnalyseError::Trial(TrialError::Exhausted)
+                | AnalyseError::Classify(ClassifyError::Trial(TrialError::Exhausted))
+        )
+    }
+}
+
 /// Finds the causes of all failing states, in the order of the trace.
 pub fn analyse<R: Recovery>(
     reader: &TraceReader,
@@ -140,10 +150,10 @@ pub fn analyse<R: Recovery>(
                         known.add(&cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
                         analysis.causes.push(cause);
                     }
-                    Err(AnalyseError::Trial(TrialError::Exhausted)) => analysis.unexplained += 1,
+                    Err(error) if error.is_exhausted() => analysis.unexplained += 1,
                     Err(error) => return Err(error),
                 },
-                Err(AnalyseError::Trial(TrialError::Exhausted)) => analysis.unexplained += 1,
+                Err(error) if error.is_exhausted() => analysis.unexplained += 1,
                 Err(error) => return Err(error),
             }
             analysis.runs += u64::from(before - trial.allowance);
@@ -181,7 +191,12 @@ fn one<R: Recovery>(
     failing: &FailingState,
 ) -> Result<RootCause, AnalyseError> {
     let assignment = Assignment::of(trial.view, &failing.state);
-    let minimal: Minimal = minimise(trial, assignment)?;
+    // Where very many lines are dirty, a state that is not quite as small as it could be must do.
+    let reserved = trial.allowance / 4;
+    trial.allowance -= reserved;
+    let minimal = minimise(trial, assignment);
+    trial.allowance += reserved;
+    let minimal: Minimal = minimal?;
     let verdict = trial.verdict(&minimal.failing)?;
     let Classified { class, missing, present, program_order_is_wrong, from_program_order } =
         classify(reader, rules, trial, point, &minimal, &verdict)?;

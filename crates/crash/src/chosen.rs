@@ -6,6 +6,9 @@
 //! stores up to that one), which is the image that the paper makes (Witcher, Figure 3g), and by the one with the **most** (everything
 //! but, of *X*'s line, that store and what follows), which it does not: there the program got furthest with *X* forgotten.
 //!
+//! **Pieces.** Stores in a row by one instruction to neighbouring bytes write one object, a text for example, and are taken for two guardians. The
+//! paper has no such rule: what is read word by word and only printed depends on nothing, and a torn one would go unnoticed.
+//!
 //! **Kinds.** A program does the same thing over and over, and the paper's clusters (§4.4) show that repetitions are one bug. So states are
 //! counted by kind: the way, the code that made the store (call path and instruction), and that of the newest store on the other side. Of
 //! every kind the 1st, 2nd, 4th, 8th … are tried: a bug may need what only a longer run brings about. Stores that were pending at
@@ -124,8 +127,8 @@ impl<'r> Sites<'r> {
         Ok(passed)
     }
 
-    fn of(&self, store: &Store) -> SiteNo {
-        self.of_events[&store.event]
+    fn of(&self, store: EventId) -> SiteNo {
+        self.of_events[&store]
     }
 }
 
@@ -184,7 +187,8 @@ impl Counts {
         conditions: &Conditions,
         sites: &Sites<'_>,
     ) -> Vec<CrashState> {
-        let newest = touched.newest_partners(conditions);
+        let pieces = touched.pieces(|one, other| sites.of(one) == sites.of(other));
+        let newest = touched.newest_partners(conditions, &pieces);
         let mut order: Vec<usize> = (0..touched.stores.len()).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(touched.stores[at].event), touched.stores[at].line));
         let mut states = Vec::new();
@@ -194,8 +198,8 @@ impl Counts {
                 let (store, partners) = (&touched.stores[at], &newest[at]);
                 let other = if way == Way::Least { partners.missing } else { partners.present };
                 let Some(other) = other else { continue };
-                let other = store.is_fresh.then(|| sites.of(&touched.stores[other]));
-                if !self.wants(Kind { way, site: sites.of(store), other }, store.event) {
+                let other = store.is_fresh.then(|| sites.of(touched.stores[other].event));
+                if !self.wants(Kind { way, site: sites.of(store.event), other }, store.event) {
                     continue;
                 }
                 // The least is the same until the next fence.

@@ -55,13 +55,14 @@ pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState)
     Some(Broken { rule, first, missing, second, present, evidence })
 }
 
-/// A pending store to a place of a condition.
+/// A pending store, as far as it is on one line.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Store {
     pub line: LineId,
     /// Among the pending stores of its line.
     pub place: u32,
     pub event: EventId,
+    pub span: Span,
     pub is_fresh: bool,
 }
 
@@ -85,7 +86,7 @@ pub(crate) struct Partners {
     pub present: Option<usize>,
 }
 
-/// The pending stores of a point to places of conditions.
+/// The pending stores of a point, and which places of conditions they touch.
 #[derive(Debug)]
 pub(crate) struct Touched {
     pub stores: Vec<Store>,
@@ -115,15 +116,11 @@ impl Touched {
             for (place, store) in (0..).zip(line.stores()) {
                 let offset = start.offset.0 + u64::from(store.start);
                 let span = Span { pool: start.pool, offset, len: u32::from(store.len) };
-                let near = conditions.overlapping(span);
-                if near.is_empty() {
-                    continue;
-                }
-                for number in near {
+                for number in conditions.overlapping(span) {
                     places.entry(number).or_default().push(stores.len());
                 }
                 let is_fresh = store.event >= fresh_from;
-                stores.push(Store { line: line.id(), place, event: store.event, is_fresh });
+                stores.push(Store { line: line.id(), place, event: store.event, span, is_fresh });
             }
         }
         let touching = |(place, own): (SpanNo, Vec<usize>)| {
@@ -137,17 +134,38 @@ impl Touched {
         Touched { stores, places, guardians }
     }
 
-    /// For each store.
-    pub fn newest_partners(&self, conditions: &Conditions) -> Vec<Partners> {
+    /// For each store, with conditions and as pieces.
+    pub fn newest_partners(&self, conditions: &Conditions, pieces: &[(usize, usize)]) -> Vec<Partners> {
         let mut newest = vec![Partners::default(); self.stores.len()];
         let later = |known: Option<usize>, other: usize| {
             known.filter(|&known| self.stores[known].event >= self.stores[other].event).or(Some(other))
         };
-        self.for_each_pair(conditions, |Pair { x, y, .. }| {
+        let mut add = |x: usize, y: usize| {
             newest[y].missing = later(newest[y].missing, x);
             newest[x].present = later(newest[x].present, y);
-        });
+        };
+        self.for_each_pair(conditions, |Pair { x, y, .. }| add(x, y));
+        for &(one, other) in pieces {
+            for (x, y) in [(one, other), (other, one)] {
+                if self.can_break(x, y) {
+                    add(x, y);
+                }
+            }
+        }
         newest
+    }
+
+    /// Every two fresh stores, one right after the other, to neighbouring bytes by the same code.
+    pub fn pieces(&self, is_same_code: impl Fn(EventId, EventId) -> bool) -> Vec<(usize, usize)> {
+        let mut row: Vec<usize> = (0..self.stores.len()).filter(|&at| self.stores[at].is_fresh).collect();
+        row.sort_by_key(|&at| self.stores[at].event);
+        let next_to = |a: Span, b: Span| a.pool == b.pool && (a.end() == b.offset || b.end() == a.offset);
+        let pairs = row.windows(2).map(|pair| (pair[0], pair[1]));
+        let one = |&(a, b): &(usize, usize)| {
+            let (a, b) = (&self.stores[a], &self.stores[b]);
+            next_to(a.span, b.span) && is_same_code(a.event, b.event)
+        };
+        pairs.filter(one).collect()
     }
 
     /// Every two stores that a condition is about, that some state can break, and of which one is fresh. Some come several times.
