@@ -11,9 +11,10 @@ use anyhow::{Context as _, ensure};
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
     pub fencepost: &'a Path,
-    /// Empty, and this case's own.
+    /// Empty but for the files that it names, and this case's own.
     pub folder: &'a Path,
-    pub grammar: &'a Path,
+    /// Operations, and how the program is asked.
+    pub options: &'a [String],
     pub command: &'a [String],
     pub env: &'a [(String, String)],
 }
@@ -31,18 +32,17 @@ pub struct Outcome {
 }
 
 impl Case<'_> {
-    pub fn run(&self, strategy: &str, count: u32, seed: u64, budget: &str) -> anyhow::Result<Outcome> {
+    pub fn run(&self, strategy: &str, budget: &str) -> anyhow::Result<Outcome> {
         // Each run begins without a pool.
-        for entry in fs::read_dir(self.folder)? {
-            let path = entry?.path();
-            if path.is_dir() { fs::remove_dir_all(path)? } else { fs::remove_file(path)? }
+        let pool = self.folder.join("pool");
+        if pool.exists() {
+            fs::remove_file(pool)?;
         }
         let file = |name: &str| self.folder.join(name);
         let mut command = Command::new(self.fencepost);
         command.current_dir(self.folder).envs(self.env.iter().map(|(name, value)| (name, value)));
         command.args(["check", "--no-lint", "--message-format", "json", "--strategy", strategy, "--budget", budget]);
-        command.args(["--count", &count.to_string(), "--seed", &seed.to_string(), "--grammar"]);
-        command.arg(self.grammar).arg("--").args(self.command);
+        command.args(self.options).arg("--").args(self.command);
         command.stdin(Stdio::null()).stdout(File::create(file("stdout"))?).stderr(File::create(file("stderr"))?);
         let start = Instant::now();
         let status = command.status()?;

@@ -76,6 +76,16 @@ impl Row {
         &self.sides[2]
     }
 
+    /// Of one side, beyond those of the first.
+    pub fn recoveries(&self, side: usize) -> u64 {
+        self.sides[side].recoveries.saturating_sub(if side == 0 { 0 } else { self.sides[0].recoveries })
+    }
+
+    /// How many of every hundred recoveries of `visible` those of `inferred` are.
+    fn part(&self) -> u64 {
+        (self.recoveries(1) * 100).div_ceil(self.recoveries(2).max(1))
+    }
+
     pub fn is_twin_guilty(&self) -> bool {
         self.sides.iter().any(|side| side.twin_findings > 0)
     }
@@ -84,9 +94,9 @@ impl Row {
 pub fn print(rows: &[Row]) {
     print!("{:<16}{:>10}", "program", "possible");
     for name in ["two", "inferred", "visible"] {
-        print!("{name:>11}{:>8}{:>9}{:>7}", "runs", "time", "bugs");
+        print!("{name:>11}{:>11}{:>9}{:>7}", "recoveries", "time", "bugs");
     }
-    println!();
+    println!("{:>6}", "part");
     for row in rows {
         println!("{}", line(row));
     }
@@ -96,13 +106,12 @@ pub fn line(row: &Row) -> String {
     let mut line = format!("{:<16}{:>10}", row.name, row.possible.show());
     for (at, side) in row.sides.iter().enumerate() {
         let two = (at > 0).then_some(&row.sides[0]);
-        let beyond = |own: u64, of: fn(&Side) -> u64| own.saturating_sub(two.map_or(0, of));
-        let runs = beyond(side.recoveries, |two| two.recoveries);
-        let states = beyond(side.states, |two| two.states);
+        let states = side.states.saturating_sub(two.map_or(0, |two| two.states));
         let states = format!("{states}{}", if side.complete { "" } else { "*" });
         let bugs = format!("{}/{}{}", side.found, row.bugs, if side.twin_findings > 0 { "!" } else { "" });
-        line.push_str(&format!("{states:>11}{runs:>8}{:>8.1}s{bugs:>7}", side.time.as_secs_f64()));
+        line.push_str(&format!("{states:>11}{:>11}{:>8.1}s{bugs:>7}", row.recoveries(at), side.time.as_secs_f64()));
     }
+    line.push_str(&format!("{:>5}%", row.part()));
     line
 }
 
@@ -128,8 +137,13 @@ mod tests {
         let mut row = Row::new("c/level");
         row.bugs = 8;
         row.sides[0].states = 30;
-        row.sides[2] = Side { states: 100, complete: false, found: 7, twin_findings: 1, ..row.sides[2].clone() };
+        row.sides[0].recoveries = 20;
+        row.sides[1].recoveries = 25;
+        let recoveries = 60;
+        row.sides[2] =
+            Side { states: 100, recoveries, complete: false, found: 7, twin_findings: 1, ..row.sides[2].clone() };
         let line = line(&row);
-        assert!(line.starts_with("c/level") && line.contains("70*") && line.ends_with("7/8!"), "{line}");
+        assert!(line.starts_with("c/level") && line.contains("70*") && line.contains("7/8!"), "{line}");
+        assert!(line.ends_with(" 13%"), "5 of 40, rounded up: {line}");
     }
 }

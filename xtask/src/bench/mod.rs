@@ -11,6 +11,7 @@ mod crash_small;
 mod infer;
 mod infer_run;
 mod infer_table;
+mod infer_windows;
 pub(crate) mod measure;
 mod runner;
 mod table;

@@ -72,8 +72,9 @@ pub enum StrategySpec {
     },
 }
 
-/// Per point, unless the user says otherwise.
+/// Of each kind, unless the user says otherwise; those whose number is a power of two as well.
 const TIMES: u64 = 1;
+/// Per point, unless the user says otherwise.
 const FEW_LINES_CAP: u64 = 4096;
 const TORN_CAP: u64 = 64;
 
@@ -146,8 +147,8 @@ impl fmt::Display for StrategySpec {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "there is no strategy `{0}`; the strategies are program-order, guaranteed-only, inferred[:STATES], few-lines:LINES[:STATES], \
-     torn[:STATES], random:SEED:STATES and visible[:STATES], where STATES is a limit per crash point"
+    "there is no strategy `{0}`; the strategies are program-order, guaranteed-only, inferred[:TIMES], few-lines:LINES[:STATES], \
+     torn[:STATES], random:SEED:STATES and visible[:STATES], where STATES is a limit per crash point and TIMES how often what repeats is tried at least"
 )]
 pub struct BadStrategy(pub String);
 
