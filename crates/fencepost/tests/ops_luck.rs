@@ -174,28 +174,33 @@ fn a_program_that_the_fork_server_refuses_is_compared_in_plain_mode() {
 #[test]
 fn no_room_for_pools() {
     let case = case(&[]);
-    let full = |size: &str| {
-        let mount = format!("mount -t tmpfs -o size={size} tmpfs /dev/shm && exec \"$@\"");
-        let line =
-            ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops", "--tail", "tail"];
+    fs::create_dir(case.sandbox.path("small")).expect("writable");
+    let full = |memory: &str, disk: &str| {
+        let _ = fs::remove_file(case.sandbox.path(&case.pool));
+        let mount = format!(
+            "mount -t tmpfs -o size={memory} tmpfs /dev/shm && mount -t tmpfs -o size={disk} tmpfs small && exec \"$@\""
+        );
+        let mut line = vec!["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops"];
+        line.extend(["--tail", "tail", "--output", "trace", "--", "./reader", &case.pool, "bytes"]);
         let fencepost = case.sandbox.command(&line);
         let mut command = std::process::Command::new("unshare");
         command.args(["-r", "-m", "sh", "-c", &mount, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());
-        command.args(["--", "./reader", &case.pool, "bytes"]).current_dir(case.directory());
+        command.current_dir(case.directory()).env("TMPDIR", case.sandbox.path("small"));
         cli_support::Ran::from(command.output().expect("unshare is installed"))
     };
-    if full("1m").err.starts_with("unshare: ") {
+    if full("1m", "1m").err.starts_with("unshare: ") {
         // Not on this system.
         return;
     }
-    assert_eq!(full("1m").code, Some(0));
-    let pool = fs::canonicalize(case.sandbox.path(&case.pool)).expect("made");
-    fs::remove_file(&pool).expect("there");
-    let ran = full("4k");
+    for (memory, disk) in [("1m", "4k"), ("4k", "1m")] {
+        let ran = full(memory, disk);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+    }
+    let ran = full("4k", "4k");
     let said = format!(
         "error: cannot let a program change the private copy of the pool `{}`: No space left on device (os error 28); is there \
          room in /dev/shm or TMPDIR?\n",
-        pool.display()
+        fs::canonicalize(case.sandbox.path(&case.pool)).expect("made").display()
     );
     assert_eq!((ran.code, ran.err), (Some(2), said), "{}", ran.out);
 }

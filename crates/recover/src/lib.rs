@@ -10,7 +10,7 @@
 pub mod command;
 pub mod limits;
 pub mod memory_file;
-mod place;
+pub mod place;
 pub mod plain;
 pub mod report;
 pub mod server;

@@ -1,12 +1,10 @@
 //! A slot: private files that stand for the pools, and hold one crash image after the other.
 //!
-//! They lie in memory (`/dev/shm`) where that is possible: putting a line there costs a write of 64 bytes, however large the
+//! They lie in memory (`/dev/shm`) where there is room for them: putting a line there costs a write of 64 bytes, however large the
 //! pool is. Not through a mapping: where there is no room left, a write says so, and a mapping kills with `SIGBUS`.
 
-use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +43,9 @@ impl Slot {
     /// Empty stand-ins for these pools, all bytes zero.
     pub fn create(pools: &[(PathBuf, u64)]) -> Result<Slot, SlotError> {
         let first = pools.first().map(|(path, _)| path.clone()).unwrap_or_default();
-        let place = Place::new().map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
+        let total = pools.iter().map(|(_, len)| *len).sum();
+        let place =
+            Place::new(total).map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
         let pools = pools
             .iter()
             .enumerate()
@@ -80,7 +80,7 @@ impl Slot {
     /// After a run that failed: was there room for what it did? If not, nothing is known about the program.
     pub fn had_room(&self) -> Result<(), SlotError> {
         let pool = self.pools.first().map(|private| private.pool.clone()).unwrap_or_default();
-        match room(self.place.path()) {
+        match self.place.room() {
             Ok(LEAST_ROOM..) => Ok(()),
             Ok(_) => {
                 let source = io::Error::from_raw_os_error(libc::ENOSPC);
@@ -143,17 +143,4 @@ fn failed(action: &'static str, pool: &Path) -> impl FnOnce(io::Error) -> SlotEr
 
 fn create(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path)
-}
-
-/// Bytes that are left in the file system of a directory.
-fn room(directory: &Path) -> io::Result<u64> {
-    let path = CString::new(directory.as_os_str().as_bytes())?;
-    // SAFETY: a C string, and a place for the answer, which all zeros are a value of.
-    unsafe {
-        let mut answer: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(path.as_ptr(), &raw mut answer) != 0 {
-            return Err(io::Error::last_os_error());
-        }
-        Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
-    }
 }

@@ -1,14 +1,13 @@
 //! Checks of `fencepost doctor` that look at the system: memory, files, limits, processor, tools.
 
 use std::env;
-use std::ffi::CString;
 use std::fs;
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use object::Object;
+use recover::place::room;
 
 use super::doctor::Check;
 use crate::render;
@@ -56,31 +55,19 @@ pub(super) fn shared_memory() -> Check {
             ),
         );
     }
-    match free(Path::new(SHARED_MEMORY)) {
-        Ok(room) if room >= ROOM => Check::ok(
+    match room(Path::new(SHARED_MEMORY)) {
+        Ok(left) if left >= ROOM => Check::ok(
             NAME,
-            format!("{} free", render::bytes(room)),
+            format!("{} free", render::bytes(left)),
             "crash images lie in memory: one copy of the pools per worker",
         ),
-        Ok(room) => Check::fallback(
+        Ok(left) => Check::fallback(
             NAME,
-            format!("only {} free", render::bytes(room)),
-            "larger pools do not fit once per worker: fewer --jobs, or a larger /dev/shm (docker run --shm-size)",
+            format!("only {} free", render::bytes(left)),
+            "larger pools lie in TMPDIR, if that has more room: slower on a disk; or a larger /dev/shm (docker run --shm-size)",
         ),
         Err(error) => Check::fallback(NAME, format!("its size is unknown: {error}"), "crash images may not fit"),
     }
-}
-
-fn free(path: &Path) -> io::Result<u64> {
-    let path = CString::new(path.as_os_str().as_encoded_bytes())?;
-    let mut stat = MaybeUninit::<libc::statvfs>::uninit();
-    // SAFETY: a C string and room for the answer.
-    if unsafe { libc::statvfs(path.as_ptr(), stat.as_mut_ptr()) } != 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the call succeeded and has filled it.
-    let stat = unsafe { stat.assume_init() };
-    Ok(stat.f_bavail * stat.f_frsize)
 }
 
 /// Copies of pools have holes where the pools have.
