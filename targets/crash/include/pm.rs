@@ -62,28 +62,7 @@ fn reopen<T>(path: &str) -> Option<*mut T> {
     (fd >= 0 && len >= size_of::<T>() as i64).then(|| map(fd))
 }
 
-/// Starts the write-back of every line of the range.
-#[inline(always)]
-fn flush<T>(start: *const T, bytes: usize) {
-    let mut line = start as usize & !63;
-    while line < start as usize + bytes {
-        // SAFETY: a flush changes no memory.
-        unsafe { std::arch::asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) };
-        line += 64;
-    }
-}
-
-#[inline(always)]
-fn fence() {
-    // SAFETY: a fence changes no memory.
-    unsafe { std::arch::asm!("sfence", options(nostack, preserves_flags)) };
-}
-
-#[inline(always)]
-fn persist<T>(start: *const T, bytes: usize) {
-    flush(start, bytes);
-    fence();
-}
+include!("flush.rs");
 
 /// Stores before it come before stores behind it: within one line that is the order in which they reach PM.
 #[inline(always)]

@@ -35,28 +35,7 @@ trait Map {
     fn count(&self) -> u64;
 }
 
-/// Starts the write-back of every line of the range.
-#[inline(always)]
-fn flush<T>(start: *const T, bytes: usize) {
-    let mut line = start as usize & !63;
-    while line < start as usize + bytes {
-        // SAFETY: a flush changes no memory.
-        unsafe { std::arch::asm!("clwb [{}]", in(reg) line, options(nostack, preserves_flags)) };
-        line += 64;
-    }
-}
-
-#[inline(always)]
-fn fence() {
-    // SAFETY: a fence changes no memory.
-    unsafe { std::arch::asm!("sfence", options(nostack, preserves_flags)) };
-}
-
-#[inline(always)]
-fn persist<T>(start: *const T, bytes: usize) {
-    flush(start, bytes);
-    fence();
-}
+include!("../../crash/include/flush.rs");
 
 /// A store that the compiler neither drops, merges nor moves past another. The line is that of the program.
 #[collapse_debuginfo(yes)]

@@ -1,6 +1,6 @@
 //! How fast traces are written and read, and how small they are, on a stream that resembles a PMDK b-tree.
 //!
-//! `cargo run --release -p trace --example throughput [EVENTS] [FILE]`; with FILE, reading that trace is measured
+//! `cargo run --release -p trace --example trace_throughput [EVENTS] [FILE]`; with FILE, reading that trace is measured
 //! and it is written again.
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! How many events per second the tracker takes, on a synthetic run shaped like PMDK transactions: a few small
 //! objects stored field by field, logged by a non-temporal copy, flushed and fenced; some lines never flushed.
 //!
-//! `cargo run --release -p persistency --example throughput [adr|eadr] [million events]`
+//! `cargo run --release -p persistency --example model_throughput [adr|eadr] [million events]`
 
 use std::time::Instant;
 

@@ -1,6 +1,6 @@
 //! How many events per second the built-in rules take, from a trace on disk, and how much memory.
 //!
-//! `cargo run --release -p lint --example throughput TRACE [adr|eadr]`
+//! `cargo run --release -p lint --example lint_throughput TRACE [adr|eadr]`
 
 use std::fs;
 use std::path::Path;
