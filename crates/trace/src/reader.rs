@@ -142,6 +142,14 @@ impl TraceReader {
         &self.tables
     }
 
+    /// What the file says where it is damaged: who needs all of it should not begin.
+    pub fn undamaged(&self) -> Result<(), ReadError> {
+        match self.ending() {
+            Ending::Damaged { at, what } => Err(self.file.corrupt(at, Malformed(what))),
+            Ending::Complete(_) | Ending::Cut { .. } => Ok(()),
+        }
+    }
+
     pub fn ending(&self) -> Ending {
         self.ending
     }

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::error::ReadError;
 use crate::event::{ContextId, ThreadId};
-use crate::reader::{Ending, TraceReader};
+use crate::reader::TraceReader;
 use crate::shape::Code;
 
 /// Numbers about a trace.
@@ -78,9 +78,7 @@ pub fn stat(path: &Path) -> Result<Stat, ReadError> {
 
 /// As [`stat`], for a trace that is open.
 pub fn stat_of(reader: &TraceReader) -> Result<Stat, ReadError> {
-    if let Ending::Damaged { at, what } = reader.ending() {
-        return Err(reader.file.corrupt(at, crate::error::Malformed(what)));
-    }
+    reader.undamaged()?;
     let tables = reader.tables();
     let mut stat = Stat {
         pools: tables.pools.len() as u64,

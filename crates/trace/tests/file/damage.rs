@@ -169,3 +169,32 @@ fn disk_full() {
     let error = failed.unwrap_err().to_string();
     assert!(error.contains("/dev/full") && error.contains("free some space"), "{error}");
 }
+
+/// A pool whose content nobody can have.
+struct Unreadable;
+
+impl PoolContent for Unreadable {
+    fn len(&mut self) -> std::io::Result<u64> {
+        Ok(4096)
+    }
+
+    fn data_after(&mut self, _: u64) -> std::io::Result<Option<std::ops::Range<u64>>> {
+        Ok(Some(0..4096))
+    }
+
+    fn read_at(&mut self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
+        Err(std::io::ErrorKind::PermissionDenied.into())
+    }
+}
+
+#[test]
+fn a_pool_that_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut writer = start(&dir.path().join("t"));
+    let info = PoolInfo { path: "/mnt/pmem/pool".into(), len: 4096 };
+    let error = writer.pool(info, &mut Unreadable).map(|_| ()).expect_err("there is no content");
+    assert_eq!(
+        error.to_string(),
+        "cannot read the content of pool /mnt/pmem/pool for the trace: permission denied; check that it is readable by you"
+    );
+}
