@@ -16,8 +16,8 @@ use trace::{ReadError, TraceReader};
 
 use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
 use crate::minimise::{Minimal, minimise};
-use crate::repair::{self, Repair};
-use crate::story::{self, StoreFact};
+use crate::repair::{self, Remedy, Repair};
+use crate::story::{self, Fate, StoreFact};
 use crate::trial::{Assignment, Trial, TrialError};
 
 /// Why a program loses or mixes up data.
@@ -206,6 +206,7 @@ fn one<R: Recovery>(
         }
         _ => None,
     };
+    let class = if class == Class::Durability && is_late(reader, &missing, repair)? { Class::Ordering } else { class };
     Ok(RootCause {
         class,
         missing,
@@ -220,6 +221,20 @@ fn one<R: Recovery>(
         points: vec![point.at],
         dirty_lines: trial.view.lines().len(),
     })
+}
+
+/// Are the stores flushed before the one that must not come first, and durable in the end? Then only the fence between is
+/// missing, however often their lines were stored to before.
+fn is_late(reader: &TraceReader, missing: &[StoreFact], repair: Option<Repair>) -> Result<bool, ReadError> {
+    if !matches!(repair, Some(Repair { remedy: Remedy::Fence, before: Some(_), .. })) {
+        return Ok(false);
+    }
+    for store in missing {
+        if story::fate(reader, store)? == Fate::Never {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// What the causes so far explain.

@@ -18,7 +18,7 @@ use trace::{ReadError, TraceReader};
 
 use crate::minimise::{Minimal, StoreAt};
 use crate::program_order::in_program_order;
-use crate::story::{self, StoreFact};
+use crate::story::{self, Fate, StoreFact};
 use crate::trial::{Assignment, Trial, TrialError};
 
 /// A kind, and the stores on both sides.
@@ -83,13 +83,24 @@ pub fn classify<R: Recovery>(
         };
         return Ok(answer);
     }
-    let mut lost_for_good = false;
+    let mut lost = Vec::new();
     for store in &missing {
-        lost_for_good |= !story::is_made_durable(reader, store)?;
+        if story::fate(reader, store)? != Fate::Durable {
+            lost.push(*store);
+        }
     }
-    let class = if lost_for_good {
-        Class::Durability
-    } else if !minimal.present.is_empty() && fails_the_other_way_round(trial, minimal)? {
+    if !lost.is_empty() {
+        // Other stores may have to be missing, too, for the failure to show; they are not to blame for it.
+        let answer = Classified {
+            class: Class::Durability,
+            missing: lost,
+            present,
+            program_order_is_wrong: false,
+            from_program_order: false,
+        };
+        return Ok(answer);
+    }
+    let class = if !minimal.present.is_empty() && fails_the_other_way_round(trial, minimal)? {
         Class::Atomicity
     } else {
         Class::Ordering

@@ -104,6 +104,8 @@ struct Named {
     recovery: Vec<Location>,
     paths: Vec<CallPath>,
     repair: Option<String>,
+    /// A fence right before this is all that is missing: it was tried.
+    fence_before: Option<Location>,
 }
 
 impl Named {
@@ -134,9 +136,11 @@ impl Named {
         let role = if executed { Role::Missing } else { Role::Next };
         let missing = side(&cause.missing, role, executed);
         let present = side(&cause.present, Role::Present, true);
+        let before = cause.repair.filter(|repair| repair.remedy == Remedy::Fence).and_then(|repair| repair.before);
+        let fence_before = before.map(|store| blamed(store, Role::Present, tables, symbols, libraries));
         let repair = cause.repair.map(|repair| remedy(repair, tables, symbols, libraries));
         let recovery = recovery_frames(crash_path, symbols, libraries);
-        Named { missing, present, recovery, paths, repair }
+        Named { missing, present, recovery, paths, repair, fence_before }
     }
 
     /// The guilty line first.
@@ -149,8 +153,6 @@ impl Named {
         sides.into_iter().flatten().cloned().collect()
     }
 
-    /// What has one root cause: for lost stores the line of the store, or the fence that would have ordered several; for
-    /// torn updates the function. Causes with a key in common are one.
     /// The finding about a store that is never made durable, if this one is about the same store: whatever it is to be in one
     /// piece with is half done without it.
     fn lost(&self, cause: &RootCause, all: &[Explained]) -> Option<usize> {
@@ -162,12 +164,14 @@ impl Named {
         })
     }
 
+    /// What has one root cause: for lost stores the line of the store, or the fence that would have ordered several; for
+    /// torn updates the function. Causes with a key in common are one.
     fn keys(&self, cause: &RootCause) -> Vec<String> {
         let locations = self.locations(cause.class);
         let Some(guilty) = locations.first() else {
             return vec![format!("{} {}", rule(cause.class), cause.point.at.0)];
         };
-        if cause.class == Class::Recovery && cause.verdict.symptom.key.starts_with("hang") {
+        if is_hang(cause) {
             // Where a loop was when its time was over is chance.
             return vec![format!("{} hang", rule(cause.class))];
         }
@@ -183,8 +187,7 @@ impl Named {
         };
         let kind = if is_lost { "lost" } else { rule(cause.class) };
         let mut keys = vec![format!("{kind} {place}")];
-        let is_fence = cause.repair.is_some_and(|repair| repair.remedy == Remedy::Fence);
-        if let (true, true, Some(before)) = (is_lost, is_fence, self.present.first()) {
+        if let (true, Some(before)) = (is_lost, &self.fence_before) {
             keys.push(format!("fence before {before}"));
         }
         keys
@@ -210,8 +213,11 @@ impl Named {
             cause.point.key.kind, cause.point.at.0, cause.dirty_lines
         ));
         notes.extend(self.repair.clone());
+        // A loop is caught here or there; the store that leads to it is the same in every run.
+        let known_by =
+            self.present.first().or(self.missing.first()).filter(|_| is_hang(cause)).unwrap_or(&locations[0]);
         Finding {
-            id: FindingId::new(rule(cause.class), &locations[0]),
+            id: FindingId::new(rule(cause.class), known_by),
             rule: rule(cause.class).to_owned(),
             class: cause.class,
             severity: Severity::Error,
@@ -254,9 +260,16 @@ impl Named {
             Class::Atomicity => {
                 format!("{present} and {missing} belong together, but a power failure can leave one without the other")
             }
+            _ if is_hang(cause) && !self.present.is_empty() => {
+                format!("recovery does not end after a power failure behind the store to {present}")
+            }
             _ => format!("recovery breaks down in {}", first(&self.recovery)),
         }
     }
+}
+
+fn is_hang(cause: &RootCause) -> bool {
+    cause.class == Class::Recovery && cause.verdict.symptom.key.starts_with("hang")
 }
 
 /// What is missing and what is there are parts of one store.
@@ -295,10 +308,7 @@ pub fn describe_repair(cause: &RootCause, tables: &Tables, libraries: &Libraries
 }
 
 fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> String {
-    let mut at = |store: StoreFact| {
-        let frames = blame::frames(store.site, Role::Store, tables, symbols);
-        place(&frames[blame::guilty(&frames, libraries)])
-    };
+    let mut at = |store: StoreFact| place(&blamed(store, Role::Store, tables, symbols, libraries));
     let what = match repair.remedy {
         Remedy::Fence => "a fence",
         Remedy::FlushAndFence => "a flush of that line and a fence",
@@ -311,6 +321,18 @@ fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, librari
         ),
         None => format!("{what} right after {after} would make this state impossible (checked on the trace)"),
     }
+}
+
+/// The line of the program to which a store is put down.
+fn blamed(
+    store: StoreFact,
+    role: Role,
+    tables: &Tables,
+    symbols: &mut Symbolizer<'_>,
+    libraries: &Libraries,
+) -> Location {
+    let frames = blame::frames(store.site, role, tables, symbols);
+    frames[blame::guilty(&frames, libraries)].clone()
 }
 
 /// The frames of a crash inside recovery that are the program's own, innermost first; at least one if there are any.

@@ -93,13 +93,22 @@ pub fn stores_in(reader: &TraceReader, from: EventId, to: EventId, most: usize) 
     Ok(stores)
 }
 
-/// Does the program itself make this store durable, sooner or later? A flush that comes only after the line was stored to
-/// again, in another epoch, was meant for that later store.
-pub fn is_made_durable(reader: &TraceReader, store: &StoreFact) -> Result<bool, ReadError> {
+/// What becomes of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// The program makes it durable, sooner or later.
+    Durable,
+    /// It becomes durable with a later store to its line, in another epoch, for which the flush was meant.
+    ByAccident,
+    Never,
+}
+
+pub fn fate(reader: &TraceReader, store: &StoreFact) -> Result<Fate, ReadError> {
     let line = store.line;
     let end = EventId(reader.event_count().min(store.event.0.saturating_add(NEAR * 20)));
     let mut events = reader.events_in(EventId(store.event.0 + 1)..end);
     let mut epoch_over = false;
+    let mut durable = Fate::Durable;
     let mut asked_by: Option<ThreadId> = store.streams.then_some(store.thread);
     while let Some((id, event)) = events.next_with_id()? {
         let covers = |place: Place, len: u64| {
@@ -108,20 +117,20 @@ pub fn is_made_durable(reader: &TraceReader, store: &StoreFact) -> Result<bool, 
         };
         match event.kind {
             EventKind::Flush { kind, target: FlushTarget::Pool(place) } if LineId::of(place) == line => match kind {
-                FlushKind::Clflush => return Ok(true),
+                FlushKind::Clflush => return Ok(durable),
                 FlushKind::Clwb | FlushKind::Clflushopt => asked_by = Some(event.thread),
                 FlushKind::Cldemote => {}
             },
-            EventKind::Fence { .. } | EventKind::Rmw { .. } if asked_by == Some(event.thread) => return Ok(true),
+            EventKind::Fence { .. } | EventKind::Rmw { .. } if asked_by == Some(event.thread) => return Ok(durable),
             EventKind::Fence { .. } | EventKind::Rmw { .. } if event.thread == store.thread => epoch_over = true,
-            EventKind::Msync { place, len } if covers(place, len) => return Ok(true),
-            EventKind::Fsync { pool, .. } if pool == line.pool => return Ok(true),
+            EventKind::Msync { place, len } if covers(place, len) => return Ok(durable),
+            EventKind::Fsync { pool, .. } if pool == line.pool => return Ok(durable),
             _ => {}
         }
         let again = StoreFact::of(id, &event).is_some_and(|other| other.touches(line));
         if again && epoch_over && asked_by.is_none() {
-            return Ok(false);
+            durable = Fate::ByAccident;
         }
     }
-    Ok(false)
+    Ok(Fate::Never)
 }

@@ -107,3 +107,22 @@ fn one_cause_explains_all_its_failing_states() {
     assert_eq!((found[0].class, sites(&found[0].missing)), (Class::Ordering, vec![1]));
     assert!(found[0].explains >= 4);
 }
+
+/// The third store must be missing as well, or nothing shows; but the program does make it durable.
+#[test]
+fn only_the_store_that_is_never_durable_is_to_blame() {
+    let steps = [store(1, 1, 7), fence(2), store(3, 9, 1), store(4, 2, 8), clwb(5, 9), clwb(6, 2), fence(7)];
+    let cause = only(&steps, |word| (word(9) == 1 && word(1) == 0 && word(2) == 0).then_some("exit 1"));
+    assert_eq!((cause.class, sites(&cause.missing)), (Class::Durability, vec![1]));
+    let repair = cause.repair.expect("a flush and a fence help");
+    assert_eq!((repair.remedy, sites(&[repair.after])), (Remedy::FlushAndFence, vec![1]));
+}
+
+/// As an undo log does: a line is changed twice, logged with a fence before each time, and flushed once, in the end.
+#[test]
+fn a_line_that_is_flushed_after_a_later_store_to_it_is_late_not_lost() {
+    let steps = [store(1, 1, 7), fence(2), store(3, 1, 8), clwb(4, 1), store(5, 2, 1), clwb(6, 2), fence(7)];
+    let cause = only(&steps, promised);
+    assert_eq!((cause.class, sites(&cause.missing)), (Class::Ordering, vec![1]));
+    assert_eq!(cause.repair.expect("a fence helps").remedy, Remedy::Fence);
+}

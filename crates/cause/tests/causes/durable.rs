@@ -1,6 +1,6 @@
 //! Does the program make a store durable?
 
-use cause::story::{self, StoreFact};
+use cause::story::{self, Fate, StoreFact};
 use persistency::line::LineId;
 use trace::{EventId, LineNo};
 
@@ -13,7 +13,7 @@ fn first(recorded: &Recorded) -> StoreFact {
 
 fn is_made_durable(steps: &[Step]) -> bool {
     let recorded = record(steps);
-    story::is_made_durable(&recorded.reader, &first(&recorded)).unwrap()
+    story::fate(&recorded.reader, &first(&recorded)).unwrap() == Fate::Durable
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn of_two_lines_the_one_in_question_counts() {
     let second = LineId { line: LineNo(2), ..fact.line };
     assert!(fact.touches(fact.line) && fact.touches(second));
     assert!(!fact.touches(LineId { line: LineNo(3), ..second }));
-    assert!(story::is_made_durable(&recorded.reader, &fact).unwrap());
-    assert!(!story::is_made_durable(&recorded.reader, &StoreFact { line: second, ..fact }).unwrap());
+    assert_eq!(story::fate(&recorded.reader, &fact).unwrap(), Fate::Durable);
+    assert_eq!(story::fate(&recorded.reader, &StoreFact { line: second, ..fact }).unwrap(), Fate::Never);
 }
 
 #[test]
