@@ -35,7 +35,7 @@ use crate::hint::hint;
 use crate::patience::Patience;
 use crate::rehearse::{Rehearsed, rehearse};
 use crate::rehearse_error::RehearseError;
-use crate::runner::{Plan, Runner, RunnerError};
+use crate::runner::{JudgedBy, Plan, Runner, RunnerError};
 use crate::trial::{Assignment, TrialError};
 
 /// What to look for, and where.
@@ -77,6 +77,7 @@ pub struct Hunted {
     pub points: Vec<PointOutcome>,
     /// Those in the creation of pools as well.
     pub judged_creation: bool,
+    pub judged_by: JudgedBy,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -211,7 +212,14 @@ impl Hunt<'_> {
             notes.extend(again.notes);
             findings.extend(again.findings);
         }
-        Ok(Hunted { findings, coverage, notes, points, judged_creation: self.options.selection.creation })
+        Ok(Hunted {
+            findings,
+            coverage,
+            notes,
+            points,
+            judged_creation: self.options.selection.creation,
+            judged_by: self.plan.judged_by(),
+        })
     }
 
     fn is_stopped(&self) -> bool {
@@ -228,6 +236,7 @@ impl Hunt<'_> {
             ],
             points: Vec::new(),
             judged_creation: self.options.selection.creation,
+            judged_by: self.plan.judged_by(),
         }
     }
 

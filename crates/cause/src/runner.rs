@@ -37,6 +37,20 @@ pub struct Plan {
     pub operations: Option<Arc<OperationPlan>>,
 }
 
+impl Plan {
+    pub fn judged_by(&self) -> JudgedBy {
+        JudgedBy { checker: self.checker.is_some(), answers: self.operations.is_some() }
+    }
+}
+
+/// Which oracles judge a recovery, beside its own exit, signals and output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JudgedBy {
+    pub checker: bool,
+    /// Answers to operations were compared.
+    pub answers: bool,
+}
+
 /// Operations that the recorded program was given, and how many of them a recovered one is asked.
 #[derive(Clone, Debug)]
 pub struct OperationPlan {

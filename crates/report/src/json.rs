@@ -128,6 +128,9 @@ pub struct CrashSummary {
     pub recovery_runs: u64,
     pub runs_saved: u64,
     pub complete: bool,
+    /// What judged the recoveries: `recovery`, `checker`, `answers`.
+    #[serde(default)]
+    pub oracles: Vec<String>,
 }
 
 #[derive(Serialize)]

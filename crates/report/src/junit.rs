@@ -8,8 +8,9 @@ use finding::finding::Finding;
 
 use crate::human::Human;
 
-/// The document. `fails` says which findings fail the command; `human` renders what is shown of each, and must not colour.
-pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, human: &mut Human) -> String {
+/// The document. `fails` says which findings fail the command; `notes` are remarks on the run as a whole; `human` renders what is
+/// shown of each finding, and must not colour.
+pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, notes: &[String], human: &mut Human) -> String {
     let failures = findings.iter().filter(|finding| fails(finding)).count();
     let skipped = findings.len() - failures;
     let mut cases = String::new();
@@ -19,6 +20,9 @@ pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, human: &
     }
     for finding in findings {
         case(&mut cases, finding, fails(finding), &human.finding(finding));
+    }
+    if !notes.is_empty() {
+        writeln!(cases, "    <system-out>{}</system-out>", escaped(&notes.join("\n"))).expect("a string takes all");
     }
     let tests = findings.len() + usize::from(failures == 0);
     let counts = format!("name=\"fencepost\" tests=\"{tests}\" failures=\"{failures}\" errors=\"0\"");

@@ -5,5 +5,6 @@ pub mod html;
 pub mod human;
 pub mod json;
 pub mod junit;
+pub mod number;
 mod place;
 pub mod sarif;

@@ -1,8 +1,9 @@
 //! The coverage statement: what was looked at, and what was left out.
 
-use crash::outcome::Coverage;
+use cause::hunt::Hunted;
+use cause::runner::JudgedBy;
 
-use crate::render;
+use report::number::separated;
 
 /// Sentences, for the terminal and for the report.
 #[derive(Debug)]
@@ -12,11 +13,13 @@ pub struct CoverageWords {
     creation: Option<String>,
     /// For lack of time, or at a limit.
     left: Vec<String>,
+    not_compared: Option<String>,
 }
 
 impl CoverageWords {
-    pub fn of(coverage: &Coverage, judged_creation: bool) -> CoverageWords {
-        let count = render::count;
+    pub fn of(hunted: &Hunted) -> CoverageWords {
+        let Hunted { coverage, judged_creation, judged_by, .. } = hunted;
+        let count = separated;
         let mut explored = vec![format!(
             "{} of {} crash points decided ({} different call paths in the trace); {} states decided by {} recoveries, {} failed",
             count(coverage.points_finished),
@@ -32,7 +35,7 @@ impl CoverageWords {
                 count(coverage.points_distinguished)
             ));
         }
-        let creation = (coverage.creation_points > 0 && !judged_creation).then(|| {
+        let creation = (coverage.creation_points > 0 && !*judged_creation).then(|| {
             format!(
                 "{} crash points inside pool creation were not judged (--creation judges them)",
                 count(coverage.creation_points)
@@ -49,17 +52,27 @@ impl CoverageWords {
                 count(coverage.points_capped)
             ));
         }
-        CoverageWords { explored, creation, left }
+        CoverageWords { explored, creation, left, not_compared: not_compared(*judged_by) }
     }
 
     pub fn not_explored(&self) -> impl Iterator<Item = String> + use<> {
-        self.left.clone().into_iter().chain(self.creation.clone())
+        self.left.clone().into_iter().chain(self.creation.clone()).chain(self.not_compared.clone())
     }
 
     /// A few lines for the terminal.
     pub fn text(&self) -> String {
         let left = self.left.iter().map(|what| format!("not explored: {what}"));
         let lines = self.explored.iter().cloned().chain(self.creation.clone()).chain(left);
-        lines.collect::<Vec<String>>().join("\n")
+        lines.chain(self.not_compared.clone()).collect::<Vec<String>>().join("\n")
     }
+}
+
+/// Many bugs leave a pool that recovery takes for good and that answers wrongly. Nobody shall think that this was looked at.
+pub fn not_compared(judged_by: JudgedBy) -> Option<String> {
+    let looked_at = match judged_by {
+        JudgedBy { answers: true, .. } => return None,
+        JudgedBy { checker: true, .. } => "only the verdicts of recovery and checker were looked at",
+        JudgedBy { checker: false, .. } => "only recovery's verdict was looked at",
+    };
+    Some(format!("answers to operations were not compared, {looked_at} (--ops compares them: docs/operations.md)"))
 }

@@ -20,7 +20,7 @@ use super::crash_options::CrashOptions;
 use super::crash_report::print;
 use super::gate::GateOptions;
 use super::html_report::{Outcome, can_be_written};
-use super::progress::ProgressLine;
+use super::progress::Progress;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -148,6 +148,10 @@ impl Job<'_> {
             render::error(text);
             Exit::Usage
         };
+        reader.undamaged().map_err(|error| told(error.to_string()))?;
+        if !reader.is_complete() {
+            render::warning(format_args!("{} is not whole: power fails only in what it holds", self.trace.display()));
+        }
         if reader.tables().pools.is_empty() {
             render::warning("the trace has no pool: there is nothing to crash");
             return Err(Exit::NoActivity);
@@ -182,14 +186,14 @@ impl Job<'_> {
             bundles_option: self.options.bundles_option(),
             libraries,
         };
-        let progress = ProgressLine::new(budget, true);
+        let progress = Progress::new(budget, self.options.progress);
         let hunted = hunt.run(&|phase| {
             if stop.count() > before {
                 stopped.store(true, Ordering::Relaxed);
             }
             progress.show(phase);
         });
-        progress.clear();
+        drop(progress);
         match hunted {
             Ok(hunted) => Ok((hunted, stopped.load(Ordering::Relaxed))),
             Err(error @ HuntError::NeverRecovers(_)) => {

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use super::driver_options::Driver;
 use super::operation_options::OperationOptions;
+use super::progress::ProgressStyle;
 use super::resume_options::{ResumeOptions, Resumed};
 use cause::bundle::{Expectation, FOLDER};
 use cause::runner::{EngineChoice, OperationPlan, Plan};
@@ -115,6 +116,9 @@ pub struct CrashOptions {
     /// Write a report there: one HTML file, with everything in it.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
+    /// How progress is shown, on standard error.
+    #[arg(long, value_enum, value_name = "STYLE", default_value_t)]
+    pub progress: ProgressStyle,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -5,12 +5,11 @@ use std::io;
 use std::path::PathBuf;
 
 use cause::hunt::Hunted;
-use crash::outcome::Coverage;
 use report::human::Human;
 use report::json::{self, CrashSummary};
 use trace::TraceReader;
 
-use super::coverage_words::CoverageWords;
+use super::coverage_words::{CoverageWords, not_compared};
 use super::document::Document;
 use super::gate::Judged;
 use crate::cli::FindingFormat;
@@ -29,7 +28,8 @@ pub fn print(
         for note in &hunted.notes {
             render::note(note);
         }
-        let document = Document { reader, judged, exit, notes: &hunted.notes, crash: Some(&numbers(&hunted.coverage)) };
+        let notes: Vec<String> = hunted.notes.iter().cloned().chain(not_compared(hunted.judged_by)).collect();
+        let document = Document { reader, judged, exit, notes: &notes, crash: Some(&numbers(hunted)) };
         return if format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() };
     }
     if format == FindingFormat::Json {
@@ -40,7 +40,7 @@ pub fn print(
             render::note(note);
         }
         let summary = judged.summary(reader.event_count());
-        return render::result(json::crash_summary(&judged.findings, &summary, &numbers(&hunted.coverage)));
+        return render::result(json::crash_summary(&judged.findings, &summary, &numbers(hunted)));
     }
     let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
     let mut human = Human::new(true, folders.into());
@@ -51,12 +51,14 @@ pub fn print(
     for note in &hunted.notes {
         render::note(note);
     }
-    render::result(CoverageWords::of(&hunted.coverage, hunted.judged_creation).text())?;
+    render::result(CoverageWords::of(hunted).text())?;
     render::result(human.summary(&news, &judged.summary(reader.event_count())))
 }
 
 /// The same for machines.
-pub fn numbers(coverage: &Coverage) -> CrashSummary {
+pub fn numbers(hunted: &Hunted) -> CrashSummary {
+    let Hunted { coverage, judged_by, .. } = hunted;
+    let oracles = [("recovery", true), ("checker", judged_by.checker), ("answers", judged_by.answers)];
     CrashSummary {
         crash_points: coverage.crash_points,
         failure_points: coverage.failure_points,
@@ -68,5 +70,6 @@ pub fn numbers(coverage: &Coverage) -> CrashSummary {
         recovery_runs: coverage.recovery_runs,
         runs_saved: coverage.runs_saved,
         complete: coverage.complete,
+        oracles: oracles.into_iter().filter(|(_, used)| *used).map(|(name, _)| name.to_owned()).collect(),
     }
 }

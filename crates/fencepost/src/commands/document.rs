@@ -4,6 +4,7 @@ use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use finding::finding::Finding;
 use lint::explain::{self, CRASH_CLASSES};
 use lint::registry::{Settings, built_in};
 use report::human::Human;
@@ -22,6 +23,7 @@ pub struct Document<'a> {
     pub judged: &'a Judged,
     /// How the command will end, if the document can be printed.
     pub exit: Exit,
+    /// Remarks on the run as a whole.
     pub notes: &'a [String],
     pub crash: Option<&'a CrashSummary>,
 }
@@ -50,7 +52,8 @@ impl Document<'_> {
     pub fn print_junit(&self) -> io::Result<()> {
         let folders = [PathBuf::from(&self.reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
         let mut human = Human::new(false, folders.into());
-        render::result(junit::document(&self.judged.findings, &|finding| self.judged.fails(finding), &mut human))
+        let fails = |finding: &Finding| self.judged.fails(finding);
+        render::result(junit::document(&self.judged.findings, &fails, self.notes, &mut human))
     }
 }
 

@@ -84,7 +84,7 @@ impl Outcome<'_> {
         let meta = &self.reader.tables().meta;
         let shown = |finding: &&Finding| !exhibits.iter().any(|exhibit| exhibit.finding.id == finding.id);
         let others: Vec<Finding> = self.judged.findings.iter().filter(shown).cloned().collect();
-        let words = CoverageWords::of(&self.hunted.coverage, self.hunted.judged_creation);
+        let words = CoverageWords::of(self.hunted);
         Run {
             fencepost_run: VERSION,
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -100,7 +100,7 @@ impl Outcome<'_> {
             interrupted: self.interrupted,
             suppressed: self.judged.suppressed,
             known: self.known().map(|finding| finding.id.clone()).collect(),
-            crash: Some(numbers(&self.hunted.coverage)),
+            crash: Some(numbers(self.hunted)),
             bundled: exhibits.iter().map(|exhibit| exhibit.finding.id.clone()).collect(),
             excerpts: excerpts(&others, &meta.cwd),
             others,

@@ -24,6 +24,7 @@ pub mod man;
 mod operation_options;
 pub mod ops;
 mod progress;
+mod progress_words;
 pub mod record;
 mod record_output;
 mod record_summary;

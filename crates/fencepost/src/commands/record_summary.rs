@@ -4,6 +4,7 @@ use std::path::Path;
 
 use record::ending;
 use record::recording::Recording;
+use report::number::separated;
 use trace::event::ExitStatus;
 use trace::{Ending, Outcome, Severity, TraceReader};
 
@@ -60,12 +61,12 @@ impl Summary<'_> {
         }
         render::note(format_args!(
             "{} events ({} stores, {} non-temporal, {} atomic, {} flushes, {} fences) in {} ({})",
-            render::count(recording.summary.events.0),
-            render::count(activity.stores),
-            render::count(activity.nt_stores),
-            render::count(activity.rmws),
-            render::count(activity.flushes),
-            render::count(activity.fences),
+            separated(recording.summary.events.0),
+            separated(activity.stores),
+            separated(activity.nt_stores),
+            separated(activity.rmws),
+            separated(activity.flushes),
+            separated(activity.fences),
             self.trace.display(),
             render::bytes(recording.summary.bytes),
         ));

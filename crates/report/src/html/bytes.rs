@@ -2,7 +2,8 @@
 
 use finding::exhibit::{Comparison, Difference, LineDifference};
 
-use super::overview::{counted_long, number};
+use super::overview::counted_long;
+use crate::number::separated;
 
 const PER_ROW: usize = 16;
 /// Lines that are shown at once.
@@ -75,7 +76,7 @@ pub fn view(difference: &Difference) -> Option<DiffView> {
         more: difference.lines.iter().skip(OPEN).map(line).collect(),
         left_out: match difference.left_out {
             0 => String::new(),
-            more => format!("{} more lines differ and are not shown.", number(more)),
+            more => format!("{} more lines differ and are not shown.", separated(more)),
         },
     })
 }

@@ -5,6 +5,7 @@ use finding::severity::Severity;
 
 use super::run::Run;
 use crate::json::CrashSummary;
+use crate::number::separated;
 
 /// A number of the overview.
 #[derive(Debug)]
@@ -74,23 +75,23 @@ fn lead(run: &Run, crashes: usize) -> String {
             counted_long(run.events, "event")
         );
     };
-    let decided = number(crash.states_decided);
-    let runs = number(crash.recovery_runs);
+    let decided = separated(crash.states_decided);
+    let runs = separated(crash.recovery_runs);
     match crashes {
         0 if crash.states_failing > 0 => format!(
             "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. None of the findings below is about that.",
-            number(crash.states_failing),
+            separated(crash.states_failing),
         ),
         0 => format!(
             "Power was cut at {} of {}; recovery coped with all {decided} states of persistent memory that were tried there ({runs} runs of recovery).",
-            number(crash.points_decided),
+            separated(crash.points_decided),
             counted_long(crash.points_wanted, "crash point"),
         ),
         _ => {
             let each = if crashes == 1 { "The finding is its cause" } else { "Each finding is one cause" };
             format!(
                 "Of {decided} states that power failures can leave in persistent memory, recovery fails on {}. {each}, confirmed twice on the uninstrumented program.",
-                number(crash.states_failing),
+                separated(crash.states_failing),
             )
         }
     }
@@ -110,13 +111,17 @@ pub fn tiles(run: &Run) -> Vec<Tile> {
         ..
     }) = &run.crash
     {
-        tiles.push(tile("crash points decided", number(*points_decided), format!("of {}", number(*points_wanted))));
-        tiles.push(tile("states decided", number(*states_decided), String::new()));
-        tiles.push(tile("failing states", number(*states_failing), String::new()));
-        tiles.push(tile("recoveries run", number(*recovery_runs), format!("{} saved", number(*runs_saved))));
+        tiles.push(tile(
+            "crash points decided",
+            separated(*points_decided),
+            format!("of {}", separated(*points_wanted)),
+        ));
+        tiles.push(tile("states decided", separated(*states_decided), String::new()));
+        tiles.push(tile("failing states", separated(*states_failing), String::new()));
+        tiles.push(tile("recoveries run", separated(*recovery_runs), format!("{} saved", separated(*runs_saved))));
     }
     if run.events > 0 {
-        tiles.push(tile("events recorded", number(run.events), String::new()));
+        tiles.push(tile("events recorded", separated(run.events), String::new()));
     }
     tiles
 }
@@ -126,20 +131,7 @@ pub fn counted(count: usize, what: &str) -> String {
 }
 
 pub fn counted_long(count: u64, what: &str) -> String {
-    format!("{} {what}{}", number(count), if count == 1 { "" } else { "s" })
-}
-
-/// With separators: `1,234,567`.
-pub fn number(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    format!("{} {what}{}", separated(count), if count == 1 { "" } else { "s" })
 }
 
 /// A command as it could be typed.

@@ -9,7 +9,8 @@ use trace::event::EventId;
 
 use super::bytes::{self, DiffView};
 use super::escape::{html, prose, script_json};
-use super::overview::{counted_long, number};
+use super::overview::counted_long;
+use crate::number::separated;
 
 /// Call paths that are shown.
 const PATHS: usize = 8;
@@ -116,8 +117,8 @@ impl Section<'_> {
         let shown = |note: &&String| exhibit.is_none_or(|exhibit| !is_told(note, exhibit));
         let (blocks, bare) = self.places();
         let times = match finding.count {
-            1 => format!("once, at event {}", number(finding.first.0)),
-            count => format!("{} times, first at event {}", number(count), number(finding.first.0)),
+            1 => format!("once, at event {}", separated(finding.first.0)),
+            count => format!("{} times, first at event {}", separated(count), separated(finding.first.0)),
         };
         let paths = finding.paths.iter().take(PATHS).map(|path| self.path(path)).collect::<Vec<PathView>>();
         SectionView {
@@ -146,7 +147,7 @@ impl Section<'_> {
                 let crash = exhibit.timeline.crash;
                 exhibit.operations.iter().map(|one| operation(one, crash)).collect()
             }),
-            paths_title: format!("Call stacks ({})", number(finding.paths.len() as u64)),
+            paths_title: format!("Call stacks ({})", separated(finding.paths.len() as u64)),
             paths,
             paths_left_out: match finding.paths.len().saturating_sub(PATHS) {
                 0 => String::new(),
@@ -295,7 +296,7 @@ fn story(exhibit: &Exhibit) -> String {
     format!(
         "Power failed {} (event {}), with {lines}. Then {}.",
         html(&exhibit.point),
-        number(exhibit.timeline.crash.0),
+        separated(exhibit.timeline.crash.0),
         prose(exhibit.symptom.trim_end_matches('.')),
     )
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use report::number::separated;
 use serde_json::json;
 
 use crate::cli::MessageFormat;
@@ -95,7 +96,7 @@ fn human(stat: &trace::Stat) -> std::io::Result<()> {
         ("operations", stat.operations),
         ("pools", stat.pools),
     ] {
-        render::result(format_args!("{name:<22} {:>14}", render::count(number)))?;
+        render::result(format_args!("{name:<22} {:>14}", separated(number)))?;
     }
     render::result(format_args!("{:<22} {:>14}", "size of the trace", render::bytes(stat.bytes)))?;
     render::result(format_args!("{:<22} {}", "instructions", stat.instructions_seen.join(" ")))

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use clap::Args;
+use report::number::separated;
 use serde_json::json;
 use trace::{PoolVerdict, VerifyReport};
 
@@ -60,8 +61,8 @@ impl Verify {
         }
         render::result(format_args!(
             "{} events replayed, {} differing bytes in {} pools",
-            render::count(report.events),
-            render::count(report.differing_bytes()),
+            separated(report.events),
+            separated(report.differing_bytes()),
             report.pools.len()
         ))
     }

@@ -1,0 +1,26 @@
+//! Numbers for people.
+
+/// With separators: `1,234,567`.
+pub fn separated(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!(separated(0), "0");
+        assert_eq!(separated(999), "999");
+        assert_eq!(separated(1_234_567), "1,234,567");
+    }
+}
