@@ -3,19 +3,17 @@
 //!
 //! One test per variant: `cargo test --release -p fencepost --test crash_targets -- c/queue`.
 
+mod target_support;
+
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{ExitCode, Stdio};
 
-use libtest_mimic::{Arguments, Failed, Trial};
+use libtest_mimic::Arguments;
 use serde_json::Value;
-use targets::crash::{CrashTarget, Expectation, TWIN, Variant, all};
+use targets::crash::{CrashTarget, TWIN, Variant, all};
 
-/// Enough for the slowest variant on a busy machine.
-const TIME_LIMIT_SECONDS: &str = "300";
-/// How long a recovery may take: those that hang do so a few times.
-const RECOVERY_LIMIT: &str = "1s";
-/// A recovery of libpmemobj takes more than ten milliseconds even natively: fewer states will do.
+use target_support::{CHECK, Checked, RECOVERY_LIMIT, Workshop, enough_bugs, is_pmdk, trial};
+
 const FEW_STATES: [&str; 4] = ["--occurrences", "2", "--strategy", "program-order,guaranteed-only,visible:12"];
 /// Seeded bugs that there must be at least.
 const SEEDED: u32 = 80;
@@ -32,123 +30,38 @@ fn main() -> ExitCode {
     let mut trials = Vec::new();
     for target in &targets {
         for variant in std::iter::once(TWIN).chain(target.variants()) {
-            let target = target.clone();
-            trials.push(Trial::test(format!("{} {variant}", target.name), move || {
-                check_variant(&target, variant).map_err(Failed::from)
-            }));
+            trials.push(trial(target, variant.to_string(), move |target| check_variant(target, variant)));
         }
-        let target = target.clone();
-        trials.push(Trial::test(format!("{} every state", target.name), move || {
-            equivalence(&target).map_err(Failed::from)
-        }));
+        trials.push(trial(target, "every state".to_owned(), equivalence));
     }
-    let seeded: u32 = targets.iter().map(|target| target.variants).sum();
-    trials.push(Trial::test(format!("at least {SEEDED} bugs are seeded"), move || {
-        if seeded >= SEEDED { Ok(()) } else { Err(format!("there are only {seeded}").into()) }
-    }));
+    trials.push(enough_bugs(&targets, SEEDED));
     libtest_mimic::run(&arguments, trials).exit_code()
 }
 
-/// A built variant and a folder of its own.
-struct Bench<'t> {
-    target: &'t CrashTarget,
-    program: PathBuf,
-    folder: PathBuf,
-}
-
-impl<'t> Bench<'t> {
-    fn new(target: &'t CrashTarget, variant: Variant, purpose: &str) -> Result<Bench<'t>, String> {
-        let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("crash");
-        let program = target.build(variant, &space.join("built")).map_err(|error| error.to_string())?;
-        let folder = space.join("run").join(purpose).join(format!("{}-{variant}", target.name));
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-        Ok(Bench { target, program, folder })
-    }
-
-    fn pool(&self) -> PathBuf {
-        self.folder.join("pool")
-    }
-
-    fn recovery(&self) -> String {
-        let words = self.target.recover_command(&self.program, &self.pool());
-        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
-    }
-
-    fn fencepost(&self, arguments: &[&str]) -> Result<String, String> {
-        let output = Command::new("timeout")
-            .args([TIME_LIMIT_SECONDS, env!("CARGO_BIN_EXE_fencepost")])
-            .args(arguments)
-            .envs(self.target.env.iter().map(|(name, value)| (name, value)))
-            .current_dir(&self.folder)
-            .stdin(Stdio::null())
-            .output()
-            .map_err(|error| format!("timeout: {error}"))?;
-        if matches!(output.status.code(), Some(0 | 1)) {
-            return String::from_utf8(output.stdout).map_err(|error| error.to_string());
-        }
-        Err(format!("fencepost {arguments:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr)))
-    }
-
-    fn check(&self) -> Result<String, String> {
-        let recovery = self.recovery();
-        let run = self.target.run_command(&self.program, &self.pool());
-        let mut arguments = vec!["check", "--no-lint", "--message-format", "json", "--budget", "120s", "--jobs", "1"];
-        arguments.extend(self.target.options.iter().map(String::as_str));
-        if is_slow(self.target) {
-            arguments.extend(FEW_STATES);
-        }
-        arguments.extend(["--timeout", RECOVERY_LIMIT, "--recover", &recovery, "--"]);
-        arguments.extend(run.iter().map(String::as_str));
-        self.fencepost(&arguments)
-    }
-}
-
-fn is_slow(target: &CrashTarget) -> bool {
-    target.name.starts_with("pmdk/")
-}
-
 fn check_variant(target: &CrashTarget, variant: Variant) -> Result<(), String> {
-    let bench = Bench::new(target, variant, "check")?;
-    let output = bench.check()?;
-    let (findings, summary) = parse(&output)?;
-    let expected: Vec<&Expectation> = target.expected(variant).collect();
-    let complaint = if variant == TWIN {
-        (!findings.is_empty()).then(|| "the twin is correct, but there are findings".to_owned())
-    } else if findings.iter().any(|finding| expected.iter().any(|expectation| fits(finding, expectation, target))) {
-        None
+    let workshop = Workshop::new(target, variant, "crash", "check")?;
+    let (recovery, run) = (recovery(&workshop), workshop.run_command());
+    let mut arguments = CHECK.to_vec();
+    arguments.extend(target.options.iter().map(String::as_str));
+    if is_pmdk(target) {
+        arguments.extend(FEW_STATES);
+    }
+    arguments.extend(["--timeout", RECOVERY_LIMIT, "--recover", &recovery, "--"]);
+    arguments.extend(run.iter().map(String::as_str));
+    let checked = Checked::parse(workshop.fencepost(&arguments, Stdio::null())?)?;
+    if variant == TWIN {
+        checked.insist_on_silence()?;
     } else {
-        let wanted = expected.iter().map(|e| format!("{} at line {} in {}", e.class, e.line, e.function.name));
-        Some(format!("expected {}", wanted.collect::<Vec<_>>().join(" or ")))
-    };
-    match complaint {
-        Some(complaint) => Err(format!("{complaint}\n{output}")),
-        None if summary["points_decided"] != summary["points_wanted"] => Err(format!("not all was decided\n{output}")),
-        None => {
-            let _ = fs::remove_dir_all(&bench.folder);
-            Ok(())
-        }
+        checked.expected(target, variant, |class, wanted| class == wanted.class.name())?;
     }
+    checked.insist_on_all_points()?;
+    workshop.remove();
+    Ok(())
 }
 
-/// The class, and a location inside the function of the guilty line.
-fn fits(finding: &Value, expectation: &Expectation, target: &CrashTarget) -> bool {
-    let file = target.source.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    let inside = |location: &Value| {
-        let line = location["line"].as_u64().unwrap_or(0) as u32;
-        location["file"].as_str().is_some_and(|path| path.ends_with(file)) && expectation.function.lines.contains(&line)
-    };
-    let locations = finding["locations"].as_array().map_or(&[][..], Vec::as_slice);
-    finding["class"] == expectation.class.name() && locations.iter().any(inside)
-}
-
-fn parse(output: &str) -> Result<(Vec<Value>, Value), String> {
-    let mut lines = Vec::new();
-    for line in output.lines() {
-        lines.push(serde_json::from_str::<Value>(line).map_err(|error| format!("{error}: {line}"))?);
-    }
-    let summary = lines.pop().filter(|last| last["type"] == "summary").ok_or("there is no summary")?;
-    Ok((lines, summary))
+fn recovery(workshop: &Workshop<'_>) -> String {
+    let words = workshop.target.recover_command(&workshop.program, &workshop.pool());
+    words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ")
 }
 
 /// All variants of a target: the equivalence rule gives the verdicts that running every state gives.
@@ -156,16 +69,16 @@ fn equivalence(target: &CrashTarget) -> Result<(), String> {
     let (mut decided, mut runs) = (0, 0);
     for variant in std::iter::once(TWIN).chain(target.variants()) {
         let hangs = target.expected(variant).any(|expectation| expectation.class.name() == "recovery");
-        if hangs || (is_slow(target) && variant != TWIN) {
+        if hangs || (is_pmdk(target) && variant != TWIN) {
             // Each hanging state would cost its whole time limit.
             continue;
         }
-        let bench = Bench::new(target, variant, "every")?;
-        let run = target.run_command(&bench.program, &bench.pool());
+        let workshop = Workshop::new(target, variant, "crash", "every")?;
+        let run = workshop.run_command();
         let mut arguments = vec!["record", "--quiet", "--output", "trace", "--"];
         arguments.extend(run.iter().map(String::as_str));
-        bench.fencepost(&arguments)?;
-        let recovery = bench.recovery();
+        workshop.fencepost(&arguments, Stdio::null())?;
+        let recovery = recovery(&workshop);
         // Strategies that do not depend on what recovery reads: both searches name the same states.
         let journal = |name: &str, more: &[&str]| {
             let mut arguments = vec!["crash", "trace", "--message-format", "json", "--journal", name, "--jobs", "1"];
@@ -173,8 +86,8 @@ fn equivalence(target: &CrashTarget) -> Result<(), String> {
             arguments.extend(["--strategy", "program-order,guaranteed-only,few-lines:1:16,random:1:8"]);
             arguments.extend(["--recover", &recovery]);
             arguments.extend(more);
-            let (_, summary) = parse(&bench.fencepost(&arguments)?)?;
-            let text = fs::read_to_string(bench.folder.join(name)).map_err(|error| error.to_string())?;
+            let Checked { summary, .. } = Checked::parse(workshop.fencepost(&arguments, Stdio::null())?)?;
+            let text = fs::read_to_string(workshop.folder.join(name)).map_err(|error| error.to_string())?;
             Ok::<_, String>((summary, verdicts(&text)?))
         };
         let (summary, deduced) = journal("deduced", &[])?;
@@ -185,7 +98,7 @@ fn equivalence(target: &CrashTarget) -> Result<(), String> {
         }
         decided += summary["states_decided"].as_u64().unwrap_or(0);
         runs += summary["recovery_runs"].as_u64().unwrap_or(0);
-        let _ = fs::remove_dir_all(&bench.folder);
+        workshop.remove();
     }
     let share = 100 - runs * 100 / decided.max(1);
     println!("{}: {decided} states decided by {runs} recoveries, {share} % saved", target.name);

@@ -1,17 +1,19 @@
-//! `fencepost check` with operations finds the silent bug of every variant of `targets/ops`, with its class and a guilty line in
-//! the expected function, and nothing in any correct twin, whatever the seed. Without operations, looking at recovery alone, it
+//! `fencepost check` with operations finds the silent bug of every variant of `targets/ops`, with its class, a guilty line in
+//! the expected function and the kind of operation, and nothing in any correct twin, whatever the seed. Without operations, looking at recovery alone, it
 //! finds nothing: that is what makes these bugs silent.
 //!
 //! One test per variant: `cargo test --release -p fencepost --test ops_targets -- c/queue`.
 
 mod ops_support;
+mod target_support;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use targets::crash::{CrashTarget, TWIN, with_operations};
+use libtest_mimic::Arguments;
+use targets::crash::{TWIN, with_operations};
 
 use ops_support::{Bench, check_silence, check_twin, check_variant};
+use target_support::{enough_bugs, trial};
 
 /// Seeded bugs that there must be at least.
 const SEEDED: u32 = 45;
@@ -41,18 +43,6 @@ fn main() -> ExitCode {
         let silent: Vec<_> = std::iter::once(TWIN).chain(target.variants()).collect();
         trials.push(trial(target, "is silent".to_owned(), move |target| check_silence(target, &silent)));
     }
-    let seeded: u32 = targets.iter().map(|target| target.variants).sum();
-    trials.push(Trial::test(format!("at least {SEEDED} bugs are seeded"), move || {
-        if seeded >= SEEDED { Ok(()) } else { Err(format!("there are only {seeded}").into()) }
-    }));
+    trials.push(enough_bugs(&targets, SEEDED));
     libtest_mimic::run(&arguments, trials).exit_code()
-}
-
-fn trial(
-    target: &CrashTarget,
-    what: String,
-    check: impl FnOnce(&CrashTarget) -> Result<(), String> + Send + 'static,
-) -> Trial {
-    let target = target.clone();
-    Trial::test(format!("{} {what}", target.name), move || check(&target).map_err(Failed::from))
 }

@@ -3,7 +3,7 @@
 //! grammar: array.toml
 //! bug 1: wrong text — recovery writes what was logged before, write
 //! bug 2: torn text, write
-//! bug 3: lost texts — an array that was not copied, write that grows
+//! bug 3: lost texts — an array that was not copied, append and write that grow
 //! bug 4: wrong print — the array is too short, append
 //! bug 5: wrong print — the array is longer, but the text is not there, append
 //! bug 6: lost text — the log is gone before the text is there, write

@@ -3,10 +3,10 @@
 //! variants: 4
 //! run: {bin} {pool} {socket}
 //! grammar: server.toml
-//! bug 1: lost keys — an item without its content, set
-//! bug 2: resurrected key, del
-//! bug 3: torn value, set of a key that is there
-//! bug 4: wrong count, set and del
+//! bug 1: lost keys — an item without its content, insert
+//! bug 2: resurrected key, delete
+//! bug 3: torn value, update
+//! bug 4: wrong count, insert and delete
 #include "ops.h"
 #include <arpa/inet.h>
 #include <errno.h>
