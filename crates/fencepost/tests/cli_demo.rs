@@ -1,5 +1,6 @@
 //! `fencepost demo`, as somebody runs it who has just installed Fencepost.
 
+#[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
 use std::fs;

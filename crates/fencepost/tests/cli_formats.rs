@@ -1,5 +1,6 @@
 //! `--message-format sarif` and `junit`: standard output is one document, whatever the program prints.
 
+#[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
 use cli_support::{Ran, Sandbox, pool_program};

@@ -11,25 +11,25 @@ use cli_support::Sandbox;
 #[test]
 fn a_program_that_is_not_there() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["record", "--", "./nowhere"]).expect(2, &["./nowhere", "no such file"]);
-    sandbox.run(&["record", "--", "no-such-program-at-all"]).expect(2, &["not found in PATH"]);
+    sandbox.run(&["record", "--", "./nowhere"]).golden("no-such-file");
+    sandbox.run(&["record", "--", "no-such-program-at-all"]).golden("not-in-path");
     assert!(!sandbox.path("fencepost.fptrace").exists());
     assert!(!sandbox.path("fencepost.fptrace.partial").exists());
 }
 
 #[test]
 fn no_program_at_all() {
-    Sandbox::new().run(&["record"]).expect(2, &["required"]);
+    Sandbox::new().run(&["record"]).golden("no-program");
 }
 
 #[test]
 fn files_that_are_no_programs() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("text"), "hello").expect("writable");
-    sandbox.run(&["record", "--", "./text"]).expect(2, &["not executable", "chmod +x"]);
+    sandbox.run(&["record", "--", "./text"]).golden("not-executable");
     fs::set_permissions(sandbox.path("text"), fs::Permissions::from_mode(0o755)).expect("ours");
-    sandbox.run(&["record", "--", "./text"]).expect(2, &["neither an ELF executable nor a script"]);
-    sandbox.run(&["record", "--", "./"]).expect(2, &["is a directory"]);
+    sandbox.run(&["record", "--", "./text"]).golden("no-program-file");
+    sandbox.run(&["record", "--", "./"]).golden("a-directory");
 }
 
 /// The start of an ELF header.
@@ -46,15 +46,15 @@ fn programs_of_another_architecture() {
     const EXECUTABLE: u16 = 2;
     const OBJECT: u16 = 1;
     let sandbox = Sandbox::new();
-    for (head, words) in [
-        (elf(2, 183, EXECUTABLE), ["64-bit AArch64", "x86-64"]),
-        (elf(1, 3, EXECUTABLE), ["32-bit i386", "x86-64"]),
-        (elf(1, 62, EXECUTABLE), ["x32", "x86-64"]),
-        (elf(2, 62, OBJECT), ["not an executable", "object"]),
+    for (head, name) in [
+        (elf(2, 183, EXECUTABLE), "aarch64"),
+        (elf(1, 3, EXECUTABLE), "i386"),
+        (elf(1, 62, EXECUTABLE), "x32"),
+        (elf(2, 62, OBJECT), "object-file"),
     ] {
         fs::write(sandbox.path("program"), head).expect("writable");
         fs::set_permissions(sandbox.path("program"), fs::Permissions::from_mode(0o755)).expect("ours");
-        sandbox.run(&["record", "--", "./program"]).expect(2, &words);
+        sandbox.run(&["record", "--", "./program"]).golden(name);
     }
 }
 
@@ -62,7 +62,7 @@ fn programs_of_another_architecture() {
 fn a_trace_that_cannot_be_written() {
     let sandbox = Sandbox::new();
     let ran = sandbox.run(&["record", "-o", "no/such/folder/t.fptrace", "--", "/bin/true"]);
-    ran.expect(2, &["no/such/folder/t.fptrace", "folder"]);
+    ran.golden("trace-cannot-be-written");
 }
 
 #[test]
@@ -70,8 +70,8 @@ fn files_that_are_no_traces() {
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("text"), "this is not a trace, but long enough to be one").expect("writable");
     for command in ["stat", "dump", "verify"] {
-        sandbox.run(&["trace", command, "nowhere"]).expect(2, &["nowhere", "No such file"]);
-        sandbox.run(&["trace", command, "text"]).expect(2, &["not a Fencepost trace"]);
+        sandbox.run(&["trace", command, "nowhere"]).golden("no-such-trace");
+        sandbox.run(&["trace", command, "text"]).golden("not-a-trace");
     }
 }
 

@@ -61,16 +61,16 @@ fn a_clean_run_makes_earlier_findings_history() {
 #[test]
 fn what_users_get_wrong() {
     let case = Case::new();
-    case.run(&["report"]).expect(2, &["nothing to report in .fencepost", "--html"]);
+    case.run(&["report"]).golden("nothing-to-report");
     let recovery = case.recovery("check");
     // Said before the program runs.
-    case.check(&["--recover", &recovery, "--html", "no/such/report.html"]).expect(2, &["--html", "no folder no/such"]);
-    case.check(&["--recover", &recovery, "--html", "."]).expect(2, &["is a folder"]);
+    case.check(&["--recover", &recovery, "--html", "no/such/report.html"]).golden("no-folder-for-the-report");
+    case.check(&["--recover", &recovery, "--html", "."]).golden("report-is-a-folder");
     assert!(!case.sandbox.path(&case.pool).exists());
     fs::create_dir_all(case.sandbox.path(".fencepost")).unwrap();
     fs::write(case.sandbox.path(".fencepost/last-run.json"), "{").unwrap();
-    case.run(&["report"]).expect(2, &["last-run.json cannot be read", "run the check again"]);
+    case.run(&["report"]).golden("damaged-last-run");
     case.record("1");
     let crash = case.run(&["crash", "trace", "--recover", &recovery, "--html", "/dev/full"]);
-    crash.expect(2, &["cannot write the report /dev/full"]);
+    crash.golden("disk-full-while-reporting");
 }

@@ -115,8 +115,8 @@ fn a_journal_of_another_search_is_refused() {
     let (check, three) = (case.recovery("check"), case.recovery("three"));
     assert_eq!(case.run(&case.crash_line(&check, &["--journal", "j"])).code, Some(1));
     let other = case.run(&case.crash_line(&three, &["--journal", "j"]));
-    assert_eq!(other.code, Some(2), "{}{}", other.out, other.err);
-    case.run(&case.crash_line(&check, &["--shard", "4/3"])).expect(2, &["4/3"]);
+    other.golden("journal-of-another-search");
+    case.run(&case.crash_line(&check, &["--shard", "4/3"])).golden("no-such-shard");
 }
 
 #[test]
@@ -131,6 +131,7 @@ fn the_summary_says_what_was_covered() {
     }
     assert!(summary["states_possible"].as_str().is_some_and(|n| n.parse::<u64>().is_ok_and(|n| n > 1)), "{summary}");
     assert_eq!(summary["complete"], true);
+    assert_eq!(summary["oracles"], serde_json::json!(["recovery"]));
     assert!(case.slots_left().is_empty());
 }
 
@@ -187,13 +188,13 @@ fn a_replay_says_whether_the_failure_is_still_there() {
 #[test]
 fn bundles_that_cannot_be_used_are_told_apart() {
     let case = Case::new();
-    case.run(&["replay", "12345678"]).expect(2, &["12345678", ".fencepost"]);
+    case.run(&["replay", "12345678"]).golden("nothing-to-replay");
     let (findings, _) = parse(&case.check(&["--bundles", "b", "--recover", &case.recovery("check")]));
     let id = findings[0]["id"].as_str().expect("text");
     assert_eq!(findings[0]["replay"], format!("fencepost replay --bundles b {id}"));
     let replay = ["replay", "--bundles", "b", id];
-    case.run(&["replay", "--bundles", "b", "zzzz"]).expect(2, &["zzzz", "no finding"]);
-    case.run(&["debug", "--bundles", "b", "zzzz"]).expect(2, &["zzzz", "no finding"]);
+    case.run(&["replay", "--bundles", "b", "zzzz"]).golden("no-such-finding");
+    case.run(&["debug", "--bundles", "b", "zzzz"]).golden("no-such-finding-to-debug");
 
     let bundle = case.sandbox.path("b").join(id);
     let image = fs::read(bundle.join("pool-0")).expect("an image");
@@ -235,7 +236,7 @@ fn the_debugger_stops_before_the_pool_is_opened() {
 fn a_recovery_that_never_succeeds_is_no_bug_of_the_program() {
     let case = Case::new();
     let ran = case.check(&["--recover", &case.recovery("never")]);
-    ran.expect(3, &["without any power failure", "exit code 9", "no such option", "--recover", "--exit-ok"]);
+    ran.golden("recovery-never-succeeds");
     assert_eq!(ran.out, "");
 }
 
@@ -253,14 +254,14 @@ fn a_recovery_that_looks_elsewhere_is_noticed() {
 fn commands_and_options_that_cannot_be_are_refused() {
     let case = Case::new();
     let check = case.recovery("check");
-    case.check(&["--recover", "no-such-program x"]).expect(2, &["no-such-program", "not found"]);
+    case.check(&["--recover", "no-such-program x"]).golden("recovery-not-found");
     case.check(&["--recover", "./no-such-program x"]).expect(2, &["no-such-program"]);
-    case.check(&["--recover", &check, "--checker", "no-such-checker"]).expect(2, &["no-such-checker"]);
-    case.check(&["--recover", ""]).expect(2, &[]);
-    case.check(&["--recover", &check, "--strategy", "sideways"]).expect(2, &["sideways"]);
-    case.check(&["--recover", &check, "--budget", "5 parsecs"]).expect(2, &["parsecs"]);
+    case.check(&["--recover", &check, "--checker", "no-such-checker"]).golden("checker-not-found");
+    case.check(&["--recover", ""]).golden("recovery-empty");
+    case.check(&["--recover", &check, "--strategy", "sideways"]).golden("no-such-strategy");
+    case.check(&["--recover", &check, "--budget", "5 parsecs"]).golden("no-such-budget");
     case.check(&["--recover", &check, "--timeout", "soon"]).expect(2, &["soon"]);
-    case.check(&["--recover", &check, "--fail-pattern", "("]).expect(2, &["("]);
+    case.check(&["--recover", &check, "--fail-pattern", "("]).golden("no-such-pattern");
     case.check(&["--recover", &check, "--exit-ok", "fine"]).expect(2, &["fine"]);
     case.sandbox.run(&["crash", "no-such-trace"]).expect(2, &["no-such-trace"]);
     case.run(&["check", "--", "./no-such-program"]).expect(2, &["no-such-program"]);
@@ -269,7 +270,7 @@ fn commands_and_options_that_cannot_be_are_refused() {
 #[test]
 fn a_workload_without_persistent_memory_is_said() {
     let case = Case::new();
-    case.run(&["check", "--", "/bin/true"]).expect(4, &["no persistent-memory activity"]);
+    case.run(&["check", "--", "/bin/true"]).golden("check-without-pm");
     let pool = pool_program().to_str().expect("text");
     case.run(&["check", "--", pool, "nothing", "pool"]).expect(4, &["no persistent-memory activity"]);
 }

@@ -288,10 +288,8 @@ fn workloads_that_are_none() {
     );
     said(&["--ops", "ops", "--tail", "none"], "error: cannot read none: No such file or directory (os error 2)");
     said(&["--grammar", "none"], "error: cannot read none: No such file or directory (os error 2)");
-    let wrong = check(&sandbox, &[&["--grammar", "hole"], &target[..]].concat());
-    wrong.expect(2, &["error: hole: ", "put", "{kee}"]);
-    let wrong = check(&sandbox, &[&["--grammar", "keys"], &target[..]].concat());
-    wrong.expect(2, &["error: keys: "]);
+    check(&sandbox, &[&["--grammar", "hole"], &target[..]].concat()).golden("grammar-with-an-unknown-hole");
+    check(&sandbox, &[&["--grammar", "keys"], &target[..]].concat()).golden("grammar-without-an-insert");
 }
 
 #[test]
@@ -322,4 +320,27 @@ fn drivers_that_cannot_be() {
 fn a_server_that_never_listens() {
     let ran = fed(&sandbox(), &["--op-socket", "{socket}", "--", "./right", "p", "do", "put", "1", "1"]);
     ran.expect(3, &["the server ended (exit 0) before it accepted a connection", "standard input"]);
+}
+
+/// The same program, with operations on its standard input of which nobody tells fencepost.
+#[test]
+fn recovery_alone_misses_the_bug_and_the_summary_says_so() {
+    let sandbox = sandbox();
+    let alone = |format: &str| {
+        let line = ["check", "--no-lint", "--message-format", format, "--", "./bug", "p", "stdin"];
+        let ops = fs::File::open(sandbox.path("ops")).expect("written");
+        let _ = fs::remove_file(sandbox.path("p"));
+        let ran: Ran = sandbox.command(&line).stdin(ops).output().expect("fencepost starts").into();
+        assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+        ran.out
+    };
+    let words = "answers to operations were not compared, only recovery's verdict was looked at (--ops";
+    let human = alone("human");
+    assert!(human.contains(words) && human.contains("nothing found"), "{human}");
+    let junit = alone("junit").replace("&apos;", "'");
+    assert!(junit.contains(words), "{junit}");
+    assert!(alone("sarif").contains(words));
+    assert!(alone("json").contains(r#""oracles":["recovery"]"#));
+    let fed = fed(&sandbox, &["--message-format", "json", "--", "./right", "q", "stdin"]);
+    assert!(fed.out.contains(r#""oracles":["recovery","answers"]"#), "{}{}", fed.out, fed.err);
 }

@@ -37,6 +37,39 @@ impl Ran {
             assert!(self.err.contains(word), "`{word}` is not in: {}", self.err);
         }
     }
+
+    /// The exit code and everything that was said, but notes, as `tests/errors` has it. docs/design/error-paths.md lists them.
+    #[track_caller]
+    pub fn golden(&self, name: &str) {
+        let told = self.err.lines().filter(|line| !line.starts_with("note: ")).map(same_everywhere);
+        let text = format!("exit code {}\n{}", self.code.expect("an exit code"), told.collect::<Vec<_>>().join("\n"));
+        insta::with_settings!(
+            { prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../errors" },
+            { insta::assert_snapshot!(name, text) }
+        );
+    }
+}
+
+/// Without the names of temporary folders, of their pools, and of the programs of these tests, and what depends on them.
+fn same_everywhere(line: &str) -> String {
+    let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).display().to_string();
+    let mut text = line.replace(&programs, "[programs]");
+    let folder = format!("{}/.tmp", std::env::temp_dir().display());
+    let pool = format!("pool-{}-", std::process::id());
+    for (begins, by) in [(folder, "[folder]"), (pool, "[pool]")] {
+        while let Some(at) = text.find(&begins) {
+            let rest = &text[at + begins.len()..];
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
+            text.replace_range(at..at + begins.len() + end, by);
+        }
+    }
+    // Paths are part of a trace and move what comes behind them.
+    if let Some(at) = text.find(" at byte ")
+        && let Some(end) = text[at..].find(')')
+    {
+        text.replace_range(at..=at + end, " [at a place]");
+    }
+    text
 }
 
 impl Sandbox {
@@ -50,7 +83,8 @@ impl Sandbox {
 
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
-        command.args(arguments).current_dir(self.directory.path());
+        // On a busy machine a command may take long enough to show some.
+        command.args(arguments).current_dir(self.directory.path()).env("FENCEPOST_PROGRESS", "never");
         // In a background job of a plain shell these are ignored, and Fencepost leaves them so.
         // SAFETY: `signal` is async-signal-safe and touches nothing of the parent's.
         unsafe {

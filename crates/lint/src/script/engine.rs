@@ -59,10 +59,10 @@ fn no_waiting() -> Result<(), Box<EvalAltResult>> {
 /// An error in words for people who do not know the engine.
 pub(super) fn explain(error: &EvalAltResult) -> String {
     match innermost(error) {
-        EvalAltResult::ErrorTooManyOperations(position) => format!(
-            "the script took more than {OPERATIONS} steps for one event ({position}): \
-             is there a loop that does not end?"
-        ),
+        // The engine does not say where.
+        EvalAltResult::ErrorTooManyOperations(_) => {
+            format!("the script took more than {OPERATIONS} steps for one event: is there a loop that does not end?")
+        }
         EvalAltResult::ErrorStackOverflow(position) => format!(
             "the script's functions call each other more than {CALL_LEVELS} deep ({position}): \
              is there a recursion that does not end?"
