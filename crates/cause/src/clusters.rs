@@ -67,6 +67,16 @@ impl<'a> Clusters<'a> {
         Ok((!named.is_empty()).then(|| format!("seen in the operations: {}{more}", named.join("; "))))
     }
 
+    /// A sentence about the operation that made a store, if that was over when power failed; none otherwise.
+    pub fn made_before(&self, store: EventId, crash: EventId) -> Option<String> {
+        let Scene::During(number) = self.equivalence.scene(store) else { return None };
+        let (workload, under_way) = (&self.equivalence.workload, self.equivalence.scene(crash));
+        let (kind, shown) = (workload.kind(number), workload.shown(number));
+        (under_way != Scene::During(number)).then(|| {
+            format!("the lost store is of operation {number} (`{shown}`, {kind}), which was over when power failed")
+        })
+    }
+
     fn named(&self, (kind, through): &(String, Vec<String>), numbers: &BTreeSet<usize>) -> String {
         let through = match &through[..] {
             [] => String::new(),

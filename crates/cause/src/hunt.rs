@@ -327,6 +327,8 @@ impl Hunt<'_> {
             finding.title = format!("{}{}", self.prefix, finding.title);
             finding.notes.extend(hint(self.reader, self.options, cause)?);
             if let Some(clusters) = &mut clusters {
+                let lost = cause.missing.first().filter(|_| !cause.in_program_order);
+                finding.notes.extend(lost.and_then(|store| clusters.made_before(store.event, cause.point.at)));
                 let points: Vec<EventId> = numbers.iter().flat_map(|&number| causes[number].points.clone()).collect();
                 finding.notes.extend(clusters.describe(&points)?);
             }

@@ -52,11 +52,13 @@ fn kinds(target: &CrashTarget, variant: Variant) -> Vec<&str> {
     kinds.filter_map(|kind| kind.split(' ').next()).filter(|kind| *kind != "operation").collect()
 }
 
+/// Is the kind among those in which the failure is seen, or is it that of the operation whose store is lost?
 fn names_one(finding: &Value, kinds: &[&str]) -> bool {
     let notes = finding["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    let mut seen = notes.filter_map(|note| note.strip_prefix("seen in the operations: "));
-    seen.any(|seen| {
-        kinds.is_empty() || seen.split("; ").filter_map(|one| one.split(' ').next()).any(|kind| kinds.contains(&kind))
+    notes.into_iter().any(|note| match note.strip_prefix("seen in the operations: ") {
+        Some(seen) if kinds.is_empty() => !seen.is_empty(),
+        Some(seen) => seen.split("; ").filter_map(|one| one.split(' ').next()).any(|kind| kinds.contains(&kind)),
+        None => kinds.iter().any(|kind| note.contains(&format!("`, {kind}), which was over"))),
     })
 }
 
