@@ -1,5 +1,6 @@
 //! Right answers of a program that the probe cannot run, or shall not: the uninstrumented one is started on the pools as they were
-//! at every border. Nobody sees there which answer belongs to which operation, so all that a run writes is one answer.
+//! at every border. Nobody sees there which answer belongs to which operation, so all that a run writes is one answer; but what it
+//! writes without operations, before and after them, is none.
 
 use std::ops::Range;
 
@@ -26,11 +27,13 @@ impl Rehearsing<'_> {
         }
         let mut expected = Expected::new(workload, self.plan.horizon);
         for border in 0..=count {
-            let (committed, failure) = self.output_at(border, expected.asked_from(border))?;
+            self.show(border)?;
+            let idle = self.run_plainly(Vec::new())?.stdout;
+            let (committed, failure) = self.output_at(border, expected.asked_from(border), &idle)?;
             expected.at_border.push(committed);
             expected.fails_after.extend(failure.map(|end| (border, end)));
             if border < count {
-                let (rolled_back, failure) = self.output_at(border, expected.asked_from(border + 1))?;
+                let (rolled_back, failure) = self.output_at(border, expected.asked_from(border + 1), &idle)?;
                 expected.without[border] = Some(rolled_back);
                 expected.fails_without.extend(failure.map(|end| (border, end)));
             }
@@ -38,15 +41,20 @@ impl Rehearsing<'_> {
         Ok(expected)
     }
 
-    /// What a process writes that is started on the pools as they were at this border, and given these operations and the tail; how it
+    /// What a process answers that is started on the pools as they were at this border, and given these operations and the tail; how it
     /// ends, if not well.
-    fn output_at(&mut self, border: usize, rest: Range<usize>) -> Result<(Answers, Option<End>), RehearseError> {
+    fn output_at(
+        &mut self,
+        border: usize,
+        rest: Range<usize>,
+        idle: &[u8],
+    ) -> Result<(Answers, Option<End>), RehearseError> {
         let stretches = self.plan.workload.stretches(rest);
         let mut answers = Answers::default();
         self.show(border)?;
         let run = self.run_plainly(stretches)?;
         ends(&run, &self.plan.workload, border)?;
-        answers.push(&run.stdout);
+        answers.push(beyond(&run.stdout, idle));
         Ok((answers, failure(run)))
     }
 
@@ -67,6 +75,15 @@ impl Rehearsing<'_> {
     }
 }
 
+/// What is written between the beginning and the end that both have in common.
+fn beyond<'a>(output: &'a [u8], idle: &[u8]) -> &'a [u8] {
+    let same = |pair: &(&u8, &u8)| pair.0 == pair.1;
+    let banner = output.iter().zip(idle).take_while(same).count();
+    let (output, idle) = (&output[banner..], &idle[banner..]);
+    let farewell = output.iter().rev().zip(idle.iter().rev()).take_while(same).count();
+    &output[..output.len() - farewell]
+}
+
 fn same_lines(one: &[u8], other: &[u8]) -> Result<(), RehearseError> {
     let (mut own, mut others) = (one.split(|&byte| byte == b'\n'), other.split(|&byte| byte == b'\n'));
     for line in 1.. {
@@ -79,4 +96,18 @@ fn same_lines(one: &[u8], other: &[u8]) -> Result<(), RehearseError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neither_banner_nor_farewell_is_compared() {
+        assert_eq!(beyond(b"hi\n1\n2\nbye\n", b"hi\nbye\n"), b"1\n2\n");
+        assert_eq!(beyond(b"1\n2\n", b""), b"1\n2\n");
+        assert_eq!(beyond(b"hi\n", b"hi\n"), b"");
+        // An answer that begins as the farewell does: what is left is still a piece of the output.
+        assert_eq!(beyond(b"hi\nbut\nbye\n", b"hi\nbye\n"), b"ut\nb");
+    }
 }

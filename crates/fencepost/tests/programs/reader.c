@@ -3,7 +3,7 @@
 //                    is killed there if GATE.kill is there
 //   fragile          dies when it is asked for what was never put
 //   status           ends with exit code 3 if it was
-//   renames          gives its pool another name in every operation
+//   renames          gives its pool another name in every operation; says first whether it was closed the last time
 //   WAY              large pieces, by the descriptor or call that `ways` lists; what comes in one piece is answered line by line
 // With -DBUG what it has put is not in PM.
 #define _GNU_SOURCE
@@ -77,6 +77,14 @@ static void operate(const char *line) {
         snprintf(answer, sizeof answer, "what?\n");
     }
     if (write(1, answer, strlen(answer)) < 0) exit(93);
+}
+
+// Says whether it was closed the last time.
+static void note_open(int is_open) {
+    if (is_open && cells[CELLS - 1].value && write(1, "not closed\n", 11) < 0) exit(89);
+    cells[CELLS - 1].value = (uint64_t)is_open;
+    _mm_clflush((void *)&cells[CELLS - 1]);
+    _mm_sfence();
 }
 
 static int held(const char *gate) {
@@ -197,6 +205,8 @@ int main(int argc, char **argv) {
     open_pool(pool);
     if (is("held")) return held(argv[3]);
     if (is("child") || is("children")) return children(is("child"));
+    if (is("renames")) note_open(1);
     int failed = ways();
+    if (is("renames")) note_open(0);
     return is("status") && missed ? 3 : failed;
 }
