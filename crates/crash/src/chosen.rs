@@ -10,9 +10,10 @@
 //! paper has no such rule: what is read word by word and only printed depends on nothing, and a torn one would go unnoticed.
 //!
 //! **Kinds.** A program does the same thing over and over, and the paper's clusters (§4.4) show that repetitions are one bug. So states are
-//! counted by kind: the way, the code that made the store (call path and instruction), and that of the newest store on the other side. Of
-//! every kind the 1st, 2nd, 4th, 8th … are tried: a bug may need what only a longer run brings about. Stores that were pending at
-//! an earlier fence of the operation are paired with everything that follows; they are counted without the other side.
+//! put into kinds: the way, the code that made the store (call path and instruction), and that of the newest store on the other side. Of
+//! the epochs in which a kind comes up the 1st, 2nd, 4th, 8th … are taken: a bug may need what only a longer run brings about; and there at most
+//! [`IN_ONE_EPOCH`] states of it. Stores that were pending at an earlier fence of the operation are paired with everything that follows; their
+//! kinds are without the other side, with one state in an epoch.
 //!
 //! It deviates from the paper, which tries every violation, and can miss what only shows in a repetition that is not tried; the strategy
 //! *visible* looks at every point. The choice depends on the trace and on the conditions alone, not on shards or workers.
@@ -32,6 +33,9 @@ use crate::strategy::violation::{Store, Touched};
 use crate::survey::Survey;
 use crate::view::{PointView, StateKey};
 use crate::walk::{Walk, WalkError};
+
+/// Loops write many pieces: of a long one the newest must do.
+const IN_ONE_EPOCH: u64 = 8;
 
 /// States of crash points.
 #[derive(Clone, Debug, Default)]
@@ -162,12 +166,23 @@ struct Kind {
     other: Option<SiteNo>,
 }
 
+/// How often a kind came up.
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    epochs: u64,
+    /// The last of them.
+    epoch: u64,
+    /// In that one.
+    states: u64,
+}
+
 /// How often kinds came up.
 #[derive(Debug, Default)]
 struct Counts {
-    /// The first so many are tried.
+    /// The first so many epochs are taken.
     times: u64,
-    kinds: FxHashMap<Kind, u64>,
+    kinds: FxHashMap<Kind, Count>,
+    epoch: u64,
     /// Of this epoch.
     counted: FxHashSet<(Kind, EventId)>,
     chosen: FxHashSet<EventId>,
@@ -175,6 +190,7 @@ struct Counts {
 
 impl Counts {
     fn next_epoch(&mut self) {
+        self.epoch += 1;
         self.counted.clear();
         self.chosen.clear();
     }
@@ -220,8 +236,12 @@ impl Counts {
             return false;
         }
         let count = self.kinds.entry(kind).or_default();
-        *count += 1;
-        *count <= self.times || count.is_power_of_two()
+        if count.epochs == 0 || count.epoch != self.epoch {
+            *count = Count { epochs: count.epochs + 1, epoch: self.epoch, states: 0 };
+        }
+        count.states += 1;
+        let most = if kind.other.is_some() { IN_ONE_EPOCH } else { 1 };
+        (count.epochs <= self.times || count.epochs.is_power_of_two()) && count.states <= most.max(self.times)
     }
 }
 

@@ -87,7 +87,8 @@ struct Slow<'a> {
     guardians: &'a [Guardian],
     sites: Vec<Site>,
     /// By (least, the code, that of the newest store on the other side).
-    kinds: HashMap<(bool, Site, Option<Site>), u64>,
+    kinds: HashMap<(bool, Site, Option<Site>), Vec<u64>>,
+    epoch: usize,
     counted: HashSet<(bool, Site, Option<Site>, EventId)>,
     least: HashSet<EventId>,
 }
@@ -126,9 +127,13 @@ impl Slow<'_> {
                 if !self.counted.insert((kind.0, kind.1, kind.2, store.3)) {
                     continue;
                 }
-                let count = self.kinds.entry(kind).or_default();
-                *count += 1;
-                let wanted = *count <= self.times || [1, 2, 4, 8, 16, 32, 64].contains(count);
+                let epochs = self.kinds.entry(kind).or_default();
+                epochs.resize(self.epoch + 1, 0);
+                epochs[self.epoch] += 1;
+                let number = epochs.iter().filter(|states| **states > 0).count() as u64;
+                let most = if kind.2.is_some() { 8 } else { 1 };
+                let wanted = (number <= self.times || [1, 2, 4, 8, 16, 32, 64].contains(&number))
+                    && epochs[self.epoch] <= most.max(self.times);
                 if !wanted || least && !self.least.insert(store.3) {
                     continue;
                 }
@@ -169,7 +174,7 @@ fn of_every_kind_the_first_second_fourth_state_is_chosen() {
                 Chosen::of(reader, &survey, &options(&format!("inferred:{times}"), conditions.clone())).unwrap();
             let (kinds, counted, least) = Default::default();
             let (orders, guardians) = (&orders[..], &guardians[..]);
-            let mut slow = Slow { times, orders, guardians, sites: Vec::new(), kinds, counted, least };
+            let mut slow = Slow { times, orders, guardians, sites: Vec::new(), kinds, epoch: 0, counted, least };
             let mut walk = Walk::new(reader, Rules::default()).unwrap();
             // Stores before this were pending at an earlier fence of the operation.
             let (mut fresh, mut operation, mut events) = (EventId(0), EventId(0), reader.events());
@@ -184,6 +189,7 @@ fn of_every_kind_the_first_second_fourth_state_is_chosen() {
                         _ => continue,
                     };
                     (slow.counted, slow.least) = Default::default();
+                    slow.epoch += 1;
                 }
                 walk.advance_to(point.at).unwrap();
                 let view = walk.view();
