@@ -6,7 +6,7 @@
 //! stores up to that one), which is the image that the paper makes (Witcher, Figure 3g), and by the one with the **most** (everything
 //! but, of *X*'s line, that store and what follows), which it does not: there the program got furthest with *X* forgotten.
 //!
-//! **Pieces.** Stores in a row by one instruction to neighbouring bytes write one object, a text for example, and are taken for two guardians. The
+//! **Pieces.** Stores in a row by one function to neighbouring bytes write one object, a text for example, and are taken for two guardians. The
 //! paper has no such rule: what is read word by word and only printed depends on nothing, and a torn one would go unnoticed.
 //!
 //! **Kinds.** A program does the same thing over and over, and the paper's clusters (§4.4) show that repetitions are one bug. So states are
@@ -100,13 +100,15 @@ struct Sites<'r> {
     events: Events<'r>,
     at: EventId,
     numbers: FxHashMap<(ContextId, CodeAddr), SiteNo>,
+    /// By their numbers.
+    call_paths: Vec<ContextId>,
     of_events: FxHashMap<EventId, SiteNo>,
 }
 
 impl<'r> Sites<'r> {
     fn new(reader: &'r TraceReader) -> Self {
-        let (at, numbers, of_events) = Default::default();
-        Sites { events: reader.events(), at, numbers, of_events }
+        let (at, numbers, call_paths, of_events) = Default::default();
+        Sites { events: reader.events(), at, numbers, call_paths, of_events }
     }
 
     /// Was there a fence or a border of operations on the way?
@@ -122,8 +124,11 @@ impl<'r> Sites<'r> {
                     | EventKind::OperationEnd { .. }
             );
             if stores(&event) {
-                let next = SiteNo(self.numbers.len() as u32);
-                let site = *self.numbers.entry((event.context, event.pc)).or_insert(next);
+                let call_paths = &mut self.call_paths;
+                let site = *self.numbers.entry((event.context, event.pc)).or_insert_with(|| {
+                    call_paths.push(event.context);
+                    SiteNo(call_paths.len() as u32 - 1)
+                });
                 self.of_events.insert(self.at, site);
             }
             self.at.0 += 1;
@@ -133,6 +138,10 @@ impl<'r> Sites<'r> {
 
     fn of(&self, store: EventId) -> SiteNo {
         self.of_events[&store]
+    }
+
+    fn call_path(&self, store: EventId) -> ContextId {
+        self.call_paths[self.of(store).0 as usize]
     }
 }
 
@@ -203,7 +212,7 @@ impl Counts {
         conditions: &Conditions,
         sites: &Sites<'_>,
     ) -> Vec<CrashState> {
-        let pieces = touched.pieces(|one, other| sites.of(one) == sites.of(other));
+        let pieces = touched.pieces(|one, other| sites.call_path(one) == sites.call_path(other));
         let newest = touched.newest_partners(conditions, &pieces);
         let mut order: Vec<usize> = (0..touched.stores.len()).collect();
         order.sort_by_key(|&at| (std::cmp::Reverse(touched.stores[at].event), touched.stores[at].line));

@@ -155,15 +155,15 @@ impl Touched {
         newest
     }
 
-    /// Every two fresh stores, one right after the other, to neighbouring bytes by the same code.
-    pub fn pieces(&self, is_same_code: impl Fn(EventId, EventId) -> bool) -> Vec<(usize, usize)> {
+    /// Every two fresh stores, one right after the other, to neighbouring bytes by one function. (Its loops may be unrolled.)
+    pub fn pieces(&self, is_same_function: impl Fn(EventId, EventId) -> bool) -> Vec<(usize, usize)> {
         let mut row: Vec<usize> = (0..self.stores.len()).filter(|&at| self.stores[at].is_fresh).collect();
         row.sort_by_key(|&at| self.stores[at].event);
         let next_to = |a: Span, b: Span| a.pool == b.pool && (a.end() == b.offset || b.end() == a.offset);
         let pairs = row.windows(2).map(|pair| (pair[0], pair[1]));
         let one = |&(a, b): &(usize, usize)| {
             let (a, b) = (&self.stores[a], &self.stores[b]);
-            next_to(a.span, b.span) && is_same_code(a.event, b.event)
+            next_to(a.span, b.span) && is_same_function(a.event, b.event)
         };
         pairs.filter(one).collect()
     }

@@ -94,7 +94,7 @@ struct Slow<'a> {
 }
 
 impl Slow<'_> {
-    /// Stores in a row by the same code to neighbouring bytes, both ways.
+    /// Stores in a row by the same function to neighbouring bytes, both ways.
     fn pieces(&self, view: &PointView<'_>, fresh: EventId) -> Vec<(Pending, Pending)> {
         let mut row = pending(view);
         row.retain(|store| store.3 >= fresh);
@@ -103,7 +103,7 @@ impl Slow<'_> {
         for pair in row.windows(2) {
             let (a, b) = (pair[0], pair[1]);
             let touch = a.2.end() == b.2.offset || b.2.end() == a.2.offset;
-            if a.2.pool == b.2.pool && touch && self.sites[a.3.0 as usize] == self.sites[b.3.0 as usize] {
+            if a.2.pool == b.2.pool && touch && self.sites[a.3.0 as usize].0 == self.sites[b.3.0 as usize].0 {
                 pieces.extend([(a, b), (b, a)]);
             }
         }
