@@ -20,7 +20,7 @@ const LARGE: u64 = 1 << 20;
 static START: AtomicU64 = AtomicU64::new(0);
 /// The break as far as memory is mapped. Not kept where the kernel does.
 static BREAK: AtomicU64 = AtomicU64::new(0);
-/// Where the break was when the recovery run began; 0: there is none.
+/// Where the break was when the run began; 0: there is none.
 static AT_FORK: AtomicU64 = AtomicU64::new(0);
 /// With blocks: the break that the program knows, and the end of what is mapped. 0: no blocks.
 static TOLD: AtomicU64 = AtomicU64::new(0);
@@ -33,7 +33,7 @@ pub fn init(end_of_image: u64) {
     BREAK.store(start, Ordering::Relaxed);
 }
 
-/// In the process of a recovery run, before it goes on.
+/// In the process of a recovery run or a rehearsal, before it goes on.
 pub fn run_begins() {
     AT_FORK.store(map(0), Ordering::Relaxed);
 }
