@@ -246,9 +246,13 @@ impl Named {
             Class::Ordering if self.present.is_empty() => {
                 format!("the store to {missing} becomes durable too late: a power failure can lose it")
             }
-            Class::Ordering => format!(
-                "nothing orders {missing} before {present}: after a power failure PM can have the second without the first"
-            ),
+            Class::Ordering => {
+                // Of several that are there, the one before which the fence belongs.
+                let second = self.fence_before.as_ref().map_or(present, |location| named_place(location, folder));
+                format!(
+                    "nothing orders {missing} before {second}: after a power failure PM can have the second without the first"
+                )
+            }
             Class::Atomicity if one_store(cause) => {
                 format!(
                     "the store in {present} crosses a cache line: after a power failure PM can have one part without the other"
