@@ -1,11 +1,11 @@
 //! The class of a cause, the stores on both sides, and the remedy.
 
-use cause::analyse::RootCause;
+use cause::analyse::{Allowance, RootCause};
 use cause::repair::Remedy;
 use cause::story::StoreFact;
 use finding::finding::Class;
 
-use crate::recoveries::{Words, causes};
+use crate::recoveries::{Words, analysed, causes};
 use crate::traces::{Step, clwb, fence, pc, record, store, stream};
 
 /// Line 2 says that line 1 has its value.
@@ -125,4 +125,19 @@ fn a_line_that_is_flushed_after_a_later_store_to_it_is_late_not_lost() {
     let cause = only(&steps, promised);
     assert_eq!((cause.class, sites(&cause.missing)), (Class::Ordering, vec![1]));
     assert_eq!(cause.repair.expect("a fence helps").remedy, Remedy::Fence);
+}
+
+#[test]
+fn a_cause_that_takes_too_many_runs_is_counted_not_an_error() {
+    let others = (0..20).map(|number| store(10 + number, 3 + number, 1));
+    let steps: Vec<Step> = [store(1, 1, 7)].into_iter().chain(others).chain([store(2, 2, 1), fence(3)]).collect();
+    let recorded = record(&steps);
+    let (mut explained, mut unexplained) = (0, 0);
+    for runs_per_cause in 0..60 {
+        let analysis = analysed(&recorded, promised, Allowance { runs_per_cause, ..Allowance::default() });
+        assert!(analysis.unexplained > 0 || !analysis.causes.is_empty(), "{runs_per_cause}: what fails is told");
+        explained += analysis.causes.len();
+        unexplained += analysis.unexplained;
+    }
+    assert!(explained > 0 && unexplained > 0, "{explained} {unexplained}");
 }

@@ -1,6 +1,6 @@
 //! Recoveries that are functions of the first words of the lines, and the way from a trace to its root causes.
 
-use cause::analyse::{Allowance, RootCause, analyse};
+use cause::analyse::{Allowance, Analysis, RootCause, analyse};
 use crash::image::CrashImage;
 use crash::recovery::{Observation, Recovery, RecoveryError, Verdict};
 use crash::rounds::Selection;
@@ -34,6 +34,17 @@ pub fn causes(
     recorded: &Recorded,
     recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
 ) -> Vec<RootCause> {
+    let analysis = analysed(recorded, recovery, Allowance::default());
+    assert_eq!(analysis.unexplained, 0);
+    analysis.causes
+}
+
+/// The same with an allowance.
+pub fn analysed(
+    recorded: &Recorded,
+    recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
+    allowance: Allowance,
+) -> Analysis {
     let options = SearchOptions {
         selection: Selection { every: true, ..Selection::default() },
         strategies: StrategySpec::list("program-order,guaranteed-only,few-lines:1:24").unwrap(),
@@ -42,8 +53,5 @@ pub fn causes(
     let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
     let mut workers = [Check(recovery)];
     let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
-    let analysis =
-        analyse(&recorded.reader, options.rules, &found.points, &mut workers[0], Allowance::default()).unwrap();
-    assert_eq!(analysis.unexplained, 0);
-    analysis.causes
+    analyse(&recorded.reader, options.rules, &found.points, &mut workers[0], allowance).unwrap()
 }
