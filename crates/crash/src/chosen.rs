@@ -13,7 +13,7 @@
 //! put into kinds: the way, the code that made the store (call path and instruction), and that of the newest store on the other side. Of
 //! the epochs in which a kind comes up the 1st, 2nd, 4th, 8th … are taken: a bug may need what only a longer run brings about; and there at most
 //! [`IN_ONE_EPOCH`] states of it. Stores that were pending at an earlier fence of the operation are paired with everything that follows; their
-//! kinds are without the other side, with one state in an epoch.
+//! kinds are without the other side, with one state in an epoch. Where very many stores are pending, the newest are looked at.
 //!
 //! It deviates from the paper, which tries every violation, and can miss what only shows in a repetition that is not tried; the strategy
 //! *visible* looks at every point. The choice depends on the trace and on the conditions alone, not on shards or workers.
@@ -36,6 +36,10 @@ use crate::walk::{Walk, WalkError};
 
 /// Loops write many pieces: of a long one the newest must do.
 const IN_ONE_EPOCH: u64 = 8;
+
+/// Pending stores that are looked at, the newest. A table that grows has thousands at every flush, and pairs of all of them took longer than the
+/// whole search may.
+const AT_ONE_POINT: usize = 256;
 
 /// States of crash points.
 #[derive(Clone, Debug, Default)]
@@ -80,7 +84,7 @@ impl Chosen {
             }
             walk.advance_to(point.at)?;
             let view = walk.view();
-            let touched = Touched::new(&view, conditions, walk.fresh_from());
+            let touched = Touched::new(&view, conditions, walk.fresh_from(), AT_ONE_POINT);
             let states = counts.choose(&view, &touched, conditions, &sites);
             if !states.is_empty() {
                 self.states.insert((times, point.index), states);

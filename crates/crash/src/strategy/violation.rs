@@ -26,7 +26,7 @@ pub struct Broken {
 
 /// A condition that this state of the point breaks, of several the one whose stores are the newest.
 pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState) -> Option<Broken> {
-    let touched = Touched::new(view, conditions, EventId(0));
+    let touched = Touched::new(view, conditions, EventId(0), usize::MAX);
     let has = |store: &Store| {
         let line = view.crash_point().line(store.line).expect("stores are those of the point");
         state.content(line).kept > store.place
@@ -107,13 +107,14 @@ struct Touching {
 }
 
 impl Touched {
-    /// Stores from `fresh_from` on are fresh: pairs of others were met before.
-    pub fn new(view: &PointView<'_>, conditions: &Conditions, fresh_from: EventId) -> Self {
+    /// Stores from `fresh_from` on are fresh: pairs of others were met before. At most so many are looked at, the newest.
+    pub fn new(view: &PointView<'_>, conditions: &Conditions, fresh_from: EventId, most: usize) -> Self {
         let mut stores: Vec<Store> = Vec::new();
         let mut places: FxHashMap<SpanNo, Vec<usize>> = FxHashMap::default();
+        let oldest = newest_from(view, most);
         for line in view.lines() {
             let start = line.id().start();
-            for (place, store) in (0..).zip(line.stores()) {
+            for (place, store) in (0..).zip(line.stores()).filter(|(_, store)| store.event >= oldest) {
                 let offset = start.offset.0 + u64::from(store.start);
                 let span = Span { pool: start.pool, offset, len: u32::from(store.len) };
                 for number in conditions.overlapping(span) {
@@ -206,4 +207,15 @@ impl Touched {
         let (x, y) = (&self.stores[x], &self.stores[y]);
         x.line != y.line || y.place < x.place
     }
+}
+
+/// From which event on there are so many pending stores.
+fn newest_from(view: &PointView<'_>, most: usize) -> EventId {
+    let mut events: Vec<EventId> =
+        view.lines().iter().flat_map(|line| line.stores()).map(|store| store.event).collect();
+    if events.len() <= most {
+        return EventId(0);
+    }
+    let at = events.len() - most;
+    *events.select_nth_unstable(at).1
 }
