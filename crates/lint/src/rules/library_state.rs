@@ -3,18 +3,19 @@
 //! purpose; in its source each such place is taken out of pmemcheck's sight (`VALGRIND_SET_CLEAN`, `VALGRIND_REMOVE_PMEM_MAPPING`).
 //! docs/lint-pmdk.md has those that were looked at.
 //!
-//! Only stores of the library's own instructions are meant. What a program has copied by `pmem_memcpy_nodrain` or `pmemobj_memcpy` is stored by
-//! libpmem, and is the program's data.
+//! Only stores of the library's own instructions are meant, and those that it has the C library make (`memset`, locks). What a program has copied
+//! by `pmem_memcpy_nodrain` or `pmemobj_memcpy` is stored by libpmem, and is the program's data.
 
 use finding::finding::Location;
 
 /// Not libpmem and libpmem2, which store what others ask them to.
 const MANAGERS: [&str; 4] = ["libpmemobj.so", "libpmemlog.so", "libpmemblk.so", "libpmempool.so"];
 
-/// Whether an instruction of such a library made the store. Frames are innermost first.
+/// Whether such a library made the store. Frames are innermost first.
 pub fn own_store(frames: &[Location]) -> bool {
-    let file_name = |frame: &Location| frame.module.rsplit('/').next().unwrap_or_default().to_owned();
-    frames.first().map(file_name).is_some_and(|name| MANAGERS.iter().any(|library| name.starts_with(library)))
+    let mut modules = frames.iter().map(|frame| frame.module.rsplit('/').next().unwrap_or_default());
+    let asked = modules.find(|name| !name.starts_with("libc.so"));
+    asked.is_some_and(|name| MANAGERS.iter().any(|library| name.starts_with(library)))
 }
 
 #[cfg(test)]
@@ -26,6 +27,12 @@ mod tests {
     fn frame(module: &str) -> Location {
         let (file, line, function) = (None, None, None);
         Location { role: Role::Store, file, line, function, module: module.to_owned(), address: 0 }
+    }
+
+    #[test]
+    fn who_asked_the_c_library_counts() {
+        assert!(own_store(&[frame("libc.so.6"), frame("libpmemobj.so.1"), frame("app")]));
+        assert!(!own_store(&[frame("libc.so.6"), frame("app"), frame("libpmemobj.so.1")]));
     }
 
     #[test]
