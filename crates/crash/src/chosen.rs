@@ -22,7 +22,7 @@ use infer::Conditions;
 use persistency::point::Content;
 use persistency::states::{Base, CrashState};
 use rustc_hash::{FxHashMap, FxHashSet};
-use trace::event::{CodeAddr, ContextId, Event, EventId, EventKind};
+use trace::event::{CodeAddr, ContextId, EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
 use crate::rounds::Shard;
@@ -30,7 +30,7 @@ use crate::search::SearchOptions;
 use crate::strategy::StrategySpec;
 use crate::strategy::inferred::KnownConditions;
 use crate::strategy::violation::{Store, Touched};
-use crate::survey::Survey;
+use crate::survey::{Survey, stores};
 use crate::view::{PointView, StateKey};
 use crate::walk::{Walk, WalkError};
 
@@ -127,7 +127,7 @@ impl<'r> Sites<'r> {
                     | EventKind::OperationBegin { .. }
                     | EventKind::OperationEnd { .. }
             );
-            if stores(&event) {
+            if stores(&event.kind) {
                 let call_paths = &mut self.call_paths;
                 let site = *self.numbers.entry((event.context, event.pc)).or_insert_with(|| {
                     call_paths.push(event.context);
@@ -147,18 +147,6 @@ impl<'r> Sites<'r> {
     fn call_path(&self, store: EventId) -> ContextId {
         self.call_paths[self.of(store).0 as usize]
     }
-}
-
-fn stores(event: &Event<'_>) -> bool {
-    matches!(
-        event.kind,
-        EventKind::Store { .. }
-            | EventKind::Rmw { .. }
-            | EventKind::KernelWrite { .. }
-            | EventKind::FileWrite { .. }
-            | EventKind::FileZero { .. }
-            | EventKind::Resize { .. }
-    )
 }
 
 /// How a state breaks pairs.

@@ -6,6 +6,19 @@ use trace::{ReadError, TraceReader};
 
 use crate::points::{Density, FailurePoint, Point, PointKind};
 
+/// Does it change what pools contain?
+pub(crate) fn stores(event: &EventKind<'_>) -> bool {
+    matches!(
+        event,
+        EventKind::Store { .. }
+            | EventKind::Rmw { .. }
+            | EventKind::KernelWrite { .. }
+            | EventKind::FileWrite { .. }
+            | EventKind::FileZero { .. }
+            | EventKind::Resize { .. }
+    )
+}
+
 /// One failure point and what is known of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Known {
@@ -170,16 +183,7 @@ impl Spotter {
 
     /// Is there a crash point just after this event?
     fn is_after(&mut self, event: &EventKind<'_>) -> bool {
-        let stores = matches!(
-            event,
-            EventKind::Store { .. }
-                | EventKind::Rmw { .. }
-                | EventKind::KernelWrite { .. }
-                | EventKind::FileWrite { .. }
-                | EventKind::FileZero { .. }
-                | EventKind::Resize { .. }
-        );
-        let point = self.density == Density::Stores && stores;
+        let point = self.density == Density::Stores && stores(event);
         if point {
             self.stores = false;
         }

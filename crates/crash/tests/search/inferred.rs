@@ -267,6 +267,34 @@ fn the_token_is_in_pm_and_the_key_is_not() {
     assert_eq!((found.missing, found.present), (EventId(1), EventId(2)));
 }
 
+/// How many states are tried for a token that must come after its key, with so many stores between them that nobody fences.
+fn states_behind(fillers: usize) -> usize {
+    let (key, token) = (0, 128);
+    let recorded = record(|recording| {
+        let between = [1024, 2048].into_iter().cycle().take(fillers);
+        for offset in std::iter::once(key).chain(between).chain([token]) {
+            let store = EventKind::Store { place: place(0, offset), kind: StoreKind::Plain, bytes: &[7; 8] };
+            recording.push(0, 0, store);
+        }
+        recording.push(0, 0, EventKind::Fence { kind: FenceKind::Sfence });
+    });
+    let orders = vec![order(span(0, key, 8), span(0, token, 8))];
+    let options = options("inferred", Conditions::new(orders, Vec::new(), Counts::default()));
+    let chosen = Chosen::of(&recorded.reader, &survey(&recorded.reader), &options).unwrap();
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap().with_chosen(Arc::new(chosen));
+    walk.advance_to(EventId(fillers as u64 + 2)).unwrap();
+    let view = walk.view();
+    let mut strategy = "inferred".parse::<StrategySpec>().unwrap().start(&view, 0);
+    std::iter::from_fn(|| strategy.next(&view)).count()
+}
+
+#[test]
+fn of_very_many_pending_stores_the_newest_are_paired() {
+    assert_eq!(states_behind(100), 2, "the token without the key, and everything but the key");
+    assert_eq!(states_behind(254), 2);
+    assert_eq!(states_behind(255), 0, "the key is no longer among the newest 256");
+}
+
 #[test]
 fn without_conditions_nothing_is_named() {
     let recorded = random(1, 20);
