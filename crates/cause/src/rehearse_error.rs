@@ -33,12 +33,15 @@ pub enum RehearseError {
         .how.as_ref().map_or_else(String::new, |how| format!("; it {how}"))
     )]
     NotRead { how: Option<String> },
+    /// Of programs that get them by a driver, which has said why.
+    #[error("no operation reached the program")]
+    NotDriven,
     #[error("the program read {read} operations though it was given {given}: it went back in its standard input")]
     ReadMore { read: usize, given: usize },
     #[error("the program read {read} of {given} operations and then {how}; the last one was `{last}`")]
     ReadLess { read: usize, given: usize, how: String, last: String },
     #[error(
-        "the program {how} in a run without any crash, after {answered} of {given} operations; the last one was `{last}`"
+        "the program {how} in a run without any crash; it had answered {answered} of {given} operations and was at `{last}`"
     )]
     Died { how: String, answered: usize, given: usize, last: String },
     #[error("somebody killed the program (SIGKILL) in a run without any crash")]
@@ -80,6 +83,14 @@ impl RehearseError {
         )
     }
 
+    /// Of a program that gets its operations by a driver: that one reads them.
+    pub fn driven(self) -> RehearseError {
+        match self {
+            RehearseError::NotRead { .. } => RehearseError::NotDriven,
+            error => error,
+        }
+    }
+
     /// Does it say something about the program, and not about the machine?
     pub fn is_about_the_program(&self) -> bool {
         !self.advice().is_empty()
@@ -93,6 +104,10 @@ impl RehearseError {
             }
             RehearseError::NotRead { .. } => {
                 "a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin"
+            }
+            RehearseError::NotDriven => {
+                "run it by hand: a server must accept connections at the place that --op-socket names until SIGTERM ends it, and \
+                 --op-command must do one operation and end with exit code 0"
             }
             RehearseError::ReadLess { .. } => {
                 "run it by hand on these operations: without a crash it must read all of them and end with exit code 0"

@@ -46,7 +46,10 @@ impl Knowledge {
     fn contradict(&self, what: &str) {
         if !self.contradicted.swap(true, Ordering::Relaxed) {
             let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-            notes.push(format!("{what}; from there on every state was run"));
+            notes.push(format!(
+                "{what}; from there on every state was run, which is slow: does recovery depend on the time, on random numbers, or \
+                 on files other than its pools?"
+            ));
         }
     }
 }

@@ -15,9 +15,15 @@ fn main() -> ExitCode {
     guarded(run).into()
 }
 
-/// A panic has already been reported by the default hook.
+/// What panicked has already been told by the default hook.
 fn guarded(run: impl FnOnce() -> Exit + UnwindSafe) -> Exit {
-    panic::catch_unwind(run).unwrap_or(Exit::Internal)
+    panic::catch_unwind(run).unwrap_or_else(|_| {
+        render::error(
+            "Fencepost panicked, which says nothing about your program; please report it with the lines above and the \
+             command, unless the machine has run out of memory, processes or threads",
+        );
+        Exit::Internal
+    })
 }
 
 fn run() -> Exit {

@@ -57,15 +57,15 @@ impl Finder<'_> {
     }
 
     fn hung(&self) -> Symptom {
-        self.symptom("hang".into(), format!("was not done after {:.1} s", self.run.wall.as_secs_f64()))
+        self.symptom("hang".into(), format!("was not done after {:.1} s (--timeout)", self.run.wall.as_secs_f64()))
     }
 
     fn over(&self, limit: Limit) -> Symptom {
         let (name, text) = match limit {
             Limit::Cpu => ("cpu", "used more processor time than it may"),
-            Limit::Memory => ("memory", "used more memory than it may"),
+            Limit::Memory => ("memory", "used more memory than it may (--memory)"),
             Limit::Output => ("output", "wrote more output than it may"),
-            Limit::Processes => ("processes", "started more processes than it may"),
+            Limit::Processes => ("processes", "started more processes than it may (--processes)"),
         };
         self.symptom(format!("limit {name}"), text.into())
     }

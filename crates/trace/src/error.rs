@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 pub enum WriteError {
     #[error("cannot write the trace {path}: {source}{hint}")]
     Io { path: PathBuf, source: io::Error, hint: &'static str },
-    #[error("cannot read the content of pool {pool} for the trace: {source}; check that it is readable by you")]
+    #[error("cannot read the content of pool {pool} for the trace: {source}; {}", readable(source))]
     Pool { pool: String, source: io::Error },
     /// The recorder broke the contract of `event`; the file stays readable up to here.
     #[error("a recorder handed over an event that no trace can hold ({0}); this is a bug in Fencepost")]
@@ -26,6 +26,14 @@ impl WriteError {
             _ => "",
         };
         WriteError::Io { path: path.to_owned(), source, hint }
+    }
+}
+
+/// What must be so for a pool to be read.
+fn readable(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => "make the file readable for the user who records",
+        _ => "if `cat` cannot read the file either, let the program use a pool on another disk",
     }
 }
 

@@ -59,7 +59,8 @@ pub enum Inserted {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Contradiction {
     #[error(
-        "recovery is not deterministic: after the same {after} looks at PM one run went on with {one} and another with {other}"
+        "recovery is not deterministic: in two runs the first reads of PM were the same ({after}), then one read {one} and the \
+         other {other}"
     )]
     Reads { after: usize, one: String, other: String },
     #[error(
@@ -316,7 +317,7 @@ impl Seen {
         let name = |look: Option<u32>| match look.map(|look| self.looks.get(look)) {
             Some(Read::Line(line)) => format!("line {} of pool {}", line.line.0, line.pool.0),
             Some(Read::Length(pool)) => format!("the length of pool {}", pool.0),
-            None => "no more".to_owned(),
+            None => "nothing more".to_owned(),
         };
         Contradiction::Reads { after, one: name(known), other: name(own.map(|own| own.look)) }
     }

@@ -140,6 +140,7 @@ impl Check {
             .map_err(RehearseError::from)
             .and_then(|borders| all_read(&reader, &borders, &workload));
         read.is_err_and(|error| {
+            let error = if self.driver.any() { error.driven() } else { error };
             render::error(&error);
             render::help(error.advice());
             true

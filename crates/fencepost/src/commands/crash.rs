@@ -18,6 +18,7 @@ use trace::TraceReader;
 use super::code_path::{choose_as_recorded, warn_of_msync};
 use super::crash_options::CrashOptions;
 use super::crash_report::print;
+use super::driver_options::Driver;
 use super::gate::GateOptions;
 use super::html_report::{Outcome, can_be_written};
 use super::progress::Progress;
@@ -195,7 +196,13 @@ impl Job<'_> {
         });
         drop(progress);
         match hunted {
-            Ok(hunted) => Ok((hunted, stopped.load(Ordering::Relaxed))),
+            Ok(hunted) => {
+                let interrupted = stopped.load(Ordering::Relaxed);
+                if interrupted {
+                    self.say_interrupted();
+                }
+                Ok((hunted, interrupted))
+            }
             Err(error @ HuntError::NeverRecovers(_)) => {
                 render::error(&error);
                 render::help(
@@ -204,11 +211,22 @@ impl Job<'_> {
                 Err(Exit::TargetFailed)
             }
             Err(HuntError::Rehearse(error)) if error.is_about_the_program() => {
+                let error = if Driver::of(&reader.tables().meta).is_some() { error.driven() } else { error };
                 render::error(&error);
                 render::help(error.advice());
                 Err(Exit::TargetFailed)
             }
             Err(error) => Err(told(error.to_string())),
+        }
+    }
+
+    fn say_interrupted(&self) {
+        match &self.journal {
+            Some(path) => render::warning(format_args!(
+                "interrupted: what was decided until then is in {}, and the same command goes on from there",
+                path.display()
+            )),
+            None => render::warning("interrupted: the search covers what was decided until then"),
         }
     }
 }

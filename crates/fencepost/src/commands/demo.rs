@@ -146,7 +146,10 @@ impl Stage {
             match command.status() {
                 Ok(status) if status.success() => return Ok(()),
                 Ok(status) => {
-                    return Err(End::Failed(format!("`{compiler}` cannot compile kv.c ({status})")));
+                    return Err(End::Failed(format!(
+                        "`{compiler}` cannot compile kv.c ({status}); it needs the C library's headers (Debian, Ubuntu: \
+                         apt-get install libc6-dev), and CC names another compiler"
+                    )));
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(End::Failed(format!("cannot run `{compiler}`: {error}"))),

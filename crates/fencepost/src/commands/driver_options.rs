@@ -68,7 +68,7 @@ impl DriverOptions {
         }
         let words = self.words(command)?;
         match RunCommand::here(&words).filter(|command| command.executable().is_none_or(|file| !file.exists())) {
-            Some(missing) => Err(format!("the program `{}` is not found", missing.program.display())),
+            Some(missing) => Err(format!("{option}: the program `{}` is not found", missing.program.display())),
             None => Ok(()),
         }
     }

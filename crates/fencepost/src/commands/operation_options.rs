@@ -64,17 +64,19 @@ impl OperationOptions {
             return Ok(Some(workload));
         }
         let Some(ops) = &self.ops else { return Ok(None) };
-        let tail = self.tail.as_deref().map(read).transpose()?.unwrap_or_default();
-        Workload::new(&read(ops)?, &tail).map(Some).map_err(|error| format!("{}: {error}", ops.display()))
+        let tail = self.tail.as_deref().map(|tail| read("tail", tail)).transpose()?.unwrap_or_default();
+        Workload::new(&read("operations", ops)?, &tail).map(Some).map_err(|error| format!("{}: {error}", ops.display()))
     }
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, String> {
-    fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))
+/// Reads the file; `what` the user will know it as.
+pub fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read the {what} {}: {error}", path.display()))
 }
 
 /// Reads a grammar.
 pub fn grammar(path: &Path) -> Result<Grammar, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("cannot read the grammar {}: {error}", path.display()))?;
     Grammar::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }

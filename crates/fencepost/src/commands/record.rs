@@ -107,10 +107,16 @@ enum Follow {
     First,
 }
 
+/// What does all that the engine does not.
+const REFERENCE: &str = "`fencepost record --backend step` records without the engine, slowly, one instruction at a time; \
+    `fencepost crash --engine plain` takes its trace";
+
 /// Why there is no recording.
 enum Failure {
     Usage(String),
     Target(String),
+    /// The engine cannot go on with this program.
+    Refused(String),
 }
 
 impl Record {
@@ -134,11 +140,15 @@ impl Record {
                 self.finish(&recording, &output, conditions.as_ref())
             }
             Err(failure) => {
+                let is_refused = matches!(failure, Failure::Refused(_));
                 let (text, exit) = match failure {
                     Failure::Usage(text) => (text, Exit::Usage),
-                    Failure::Target(text) => (text, Exit::TargetFailed),
+                    Failure::Target(text) | Failure::Refused(text) => (text, Exit::TargetFailed),
                 };
                 render::error(text);
+                if is_refused {
+                    render::help(REFERENCE);
+                }
                 if let Some(path) = output.salvage() {
                     render::note(format_args!("the events recorded until then are in {}", path.display()));
                 }
@@ -171,6 +181,7 @@ impl Record {
                     HostError::Launch(LaunchError::NoProbe | LaunchError::TooMany { .. }) => {
                         Failure::Usage(error.to_string())
                     }
+                    HostError::Refused(text) => Failure::Refused(text),
                     error => Failure::Target(error.to_string()),
                 })
             }

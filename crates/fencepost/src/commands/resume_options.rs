@@ -2,7 +2,6 @@
 //! crash.
 
 use std::ffi::OsString;
-use std::fs;
 
 use clap::Args;
 use drive::template::words;
@@ -13,7 +12,7 @@ use operation::workload::Workload;
 use trace::TraceReader;
 
 use super::driver_options::answering;
-use super::operation_options::OperationOptions;
+use super::operation_options::{OperationOptions, read};
 
 #[derive(Args, Clone, Debug)]
 pub struct ResumeOptions {
@@ -126,10 +125,7 @@ impl ResumeOptions {
                 None => "no operation was seen: the program met no mark; was it built with marks/fencepost.h or fencepost-marks?".into(),
             });
         }
-        let text = match &operations.ops {
-            Some(path) => Some(fs::read(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?),
-            None => None,
-        };
+        let text = operations.ops.as_deref().map(|path| read("operations", path)).transpose()?;
         let workload = Workload::unread(count, text.as_deref()).map_err(|error| error.to_string())?;
         if workload.count() != count {
             let lines = workload.count();

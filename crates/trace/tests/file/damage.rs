@@ -195,6 +195,6 @@ fn a_pool_that_cannot_be_read() {
     let error = writer.pool(info, &mut Unreadable).map(|_| ()).expect_err("there is no content");
     assert_eq!(
         error.to_string(),
-        "cannot read the content of pool /mnt/pmem/pool for the trace: permission denied; check that it is readable by you"
+        "cannot read the content of pool /mnt/pmem/pool for the trace: permission denied; make the file readable for the user who records"
     );
 }
