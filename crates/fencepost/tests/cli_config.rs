@@ -1,5 +1,6 @@
 //! Where options come from: the command line before the environment before `fencepost.toml` before the defaults.
 
+#[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
 use std::fs;

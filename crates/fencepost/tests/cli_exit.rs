@@ -1,4 +1,4 @@
-//! Every exit code, provoked. What else ends so is with the commands' own tests; the internal error (70) is a test of `main.rs`.
+//! Every exit code, provoked. What else ends so is with the commands' own tests.
 
 #[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
 
+use cli_support::deny::Denied;
 use cli_support::{Ran, Sandbox, pool_program};
 
 /// A command of fencepost on the program of `tests/programs`.
@@ -51,6 +52,23 @@ fn no_activity_4() {
 fn incomplete_5() {
     let ran = on_pool(&Sandbox::new(), &["check", "--exit-ok", "5", "--budget", "0s", "--require-complete"], "store");
     ran.expect(5, &["not complete", "--budget"]);
+}
+
+/// A thread that cannot be started is a panic of the standard library.
+#[test]
+fn internal_70() {
+    let sandbox = Sandbox::new();
+    on_pool(&sandbox, &["record", "--quiet", "-o", "trace"], "store").expect(0, &[]);
+    let mut command = sandbox.command(&["crash", "--no-journal", "--exit-ok", "5", "--jobs", "2", "trace"]);
+    let (always, thread) = (0, libc::CLONE_THREAD as u32);
+    // Without this the C library would ask so that the flags cannot be seen.
+    let hidden = Denied { call: libc::SYS_clone3, argument: 0, mask: always, value: always, error: libc::ENOSYS };
+    let denied = Denied { call: libc::SYS_clone, argument: 0, mask: thread, value: thread, error: libc::EAGAIN };
+    hidden.bind(&mut command);
+    denied.bind(&mut command);
+    let ran: Ran = command.output().expect("fencepost starts").into();
+    // What the standard library says before that is its own affair.
+    ran.golden_lines("internal-error", ran.err.lines().filter(|line| line.starts_with("error: ")));
 }
 
 #[test]

@@ -85,16 +85,17 @@ fn what_follows_the_options_fits_the_screen() {
 #[test]
 fn typing_errors_get_a_suggestion() {
     let sandbox = Sandbox::new();
-    sandbox.run(&["chekc"]).expect(2, &["unrecognized subcommand 'chekc'", "'check'"]);
-    sandbox.run(&["trace", "dmup"]).expect(2, &["unrecognized subcommand 'dmup'", "'dump'"]);
-    sandbox.run(&["record", "--wach", "put", "--", "true"]).expect(2, &["unexpected argument '--wach'", "'--watch'"]);
-    sandbox
-        .run(&["check", "--budgte", "1s", "--", "true"])
-        .expect(2, &["unexpected argument '--budgte'", "'--budget'"]);
-    let value = sandbox.run(&["lint", "--fail-on", "warnings", "x.fptrace"]);
-    value.expect(2, &["invalid value 'warnings'", "error, performance, warning, note, never", "'warning'"]);
-    sandbox.run(&["explain", "FP0610"]).expect(2, &["no rule `FP0610`", "did you mean `FP0601`"]);
-    sandbox.run(&["explain", "store-not-durabel"]).expect(2, &["did you mean `store-not-durable`"]);
+    for (arguments, name) in [
+        (&["chekc"][..], "typo-in-a-command"),
+        (&["trace", "dmup"], "typo-in-a-command-of-a-command"),
+        (&["record", "--wach", "put", "--", "true"], "typo-in-an-option-with-a-program"),
+        (&["check", "--budgte", "1s", "--", "true"], "typo-in-an-option"),
+        (&["lint", "--fail-on", "warnings", "x.fptrace"], "typo-in-a-value"),
+        (&["explain", "FP0610"], "typo-in-a-rule"),
+        (&["explain", "store-not-durabel"], "typo-in-the-name-of-a-rule"),
+    ] {
+        sandbox.run(arguments).golden(name);
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `fencepost lint` and `fencepost explain`: what they refuse, and what they say. What lint finds is tested by
 //! `lint_targets`.
 
+#[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
 use std::fs;

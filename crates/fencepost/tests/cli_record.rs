@@ -1,5 +1,6 @@
 //! `fencepost record` and `fencepost trace` with a real target: how recordings end, well or badly.
 
+#[expect(dead_code, reason = "each test binary uses its own part")]
 mod cli_support;
 
 use std::fs::{self, File};
@@ -10,6 +11,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Stdio};
 
+use cli_support::deny::Denied;
 use cli_support::{Ran, Sandbox, pool_program};
 
 fn record(sandbox: &Sandbox, options: &[&str], act: &str) -> Ran {
@@ -78,6 +80,41 @@ fn a_full_disk_ends_the_recording() {
         // Whether it is noticed while events come or at the end is chance.
         Ran { err: ran.err.replace("the recording cannot go on: ", ""), ..ran }.golden("disk-full-while-recording");
     }
+}
+
+/// The programs of `targets/conformance` that the engine refuses, and that the help's other way records.
+#[test]
+fn what_the_engine_does_not_do() {
+    let refused = [
+        ("address/straddle", "store-half-in-a-pool"),
+        ("code/jit_in_pm", "code-in-a-pool"),
+        ("isa/enter_nested", "nested-enter"),
+    ];
+    let mut names = Vec::new();
+    for program in targets::conformance_programs().expect("the suite") {
+        let Some(_) = program.refusal() else { continue };
+        let golden = refused.iter().find(|(name, _)| *name == program.name).expect("a golden file for every refusal").1;
+        let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("refused-{}", std::process::id()));
+        let executable = program.build(&built).expect("it builds");
+        let sandbox = Sandbox::new();
+        sandbox.run(&["record", "--", executable.to_str().expect("text"), "pool"]).golden(golden);
+        names.push(golden);
+    }
+    assert_eq!(names.len(), refused.len());
+}
+
+#[test]
+fn a_pool_that_cannot_be_read() {
+    const BYTES: u32 = 1 << 20;
+    let sandbox = Sandbox::new();
+    fs::write(sandbox.path("pool"), vec![1; BYTES as usize]).expect("writable");
+    let recorded_by = |backend: &str| -> Ran {
+        let mut command = sandbox.command(&record_line(&["--backend", backend], "store"));
+        Denied { call: libc::SYS_pread64, argument: 2, mask: !0, value: BYTES, error: libc::EIO }.bind(&mut command);
+        command.output().expect("fencepost starts").into()
+    };
+    recorded_by("probe").golden("pool-unreadable");
+    recorded_by("step").expect(3, &["cannot read the content of pool"]);
 }
 
 #[test]

@@ -11,7 +11,7 @@ fn repository() -> PathBuf {
 
 /// A row of a table of the page.
 struct Row {
-    /// `tests/errors/NAME.snap`; none if the message stands in the test itself.
+    /// `tests/errors/NAME.snap`; none if there is no message.
     golden: Option<String>,
     exit: String,
     file: String,
@@ -26,6 +26,10 @@ fn rows() -> Vec<Row> {
         let [_, golden, exit, test] = cells[..] else { panic!("four cells: {line}") };
         let (file, test) = test.split_once("`::`").expect("a file and a test");
         let bare = |text: &str| text.trim_matches('`').to_owned();
+        assert!(
+            golden.starts_with('`') || golden.starts_with("no message: "),
+            "a golden file, or why there is none: {line}"
+        );
         let golden = golden.starts_with('`').then(|| bare(golden));
         rows.push(Row { golden, exit: exit.to_owned(), file: bare(file), test: bare(test) });
     }

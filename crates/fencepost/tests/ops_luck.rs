@@ -69,8 +69,7 @@ fn an_interrupt_in_the_runs_without_a_crash() {
         interrupted.signal_group(number);
         case.open_gate();
         let interrupted = interrupted.end();
-        assert_eq!(interrupted.code, Some(130), "{}", interrupted.err);
-        assert!(interrupted.err.contains("interrupted in the runs without a crash"), "{}", interrupted.err);
+        interrupted.golden_note("interrupted-without-a-crash", "interrupted");
         let (findings, summary) = parse(&interrupted);
         assert_eq!((findings.len(), &summary["complete"], &summary["points_decided"]), (0, &false.into(), &0.into()));
         // The run that was under way ended; none was started after it.
@@ -126,23 +125,11 @@ fn operations_are_read_by_children() {
 #[test]
 fn operations_that_are_not_read_line_by_line() {
     let case = case(&[]);
-    let said = |way: &str, text: &str| {
-        let ran = check(&case, way);
-        let said = ran.err.split_inclusive('\n').filter(|line| !line.starts_with("note:")).collect::<String>();
-        assert_eq!((ran.code, said.as_str()), (Some(3), text), "{way}: {}", ran.out);
-    };
-    let unread = "error: the program did not read operations from its standard input, one line after the other";
-    let advice =
-        "\nhelp: a program that takes its operations otherwise needs --op-command, --op-socket or --op-begin\n";
     for way in ["closed", "recv", "pread", "mmap"] {
-        said(way, &format!("{unread}{advice}"));
+        check(&case, way).golden("input-not-read-line-by-line");
     }
-    said("epoll", &format!("{unread}; it ended with exit code 96{advice}"));
-    said(
-        "twice",
-        "error: the program read 8 operations though it was given 4: it went back in its standard input\n\
-         help: let it read each line of its standard input once, without seeking\n",
-    );
+    check(&case, "epoll").golden("input-that-cannot-be-waited-for");
+    check(&case, "twice").golden("input-read-twice");
 }
 
 #[test]
@@ -150,15 +137,7 @@ fn a_run_without_a_crash_that_is_killed() {
     let case = case(&[]);
     record_held(&case);
     fs::write(case.gate().with_extension("kill"), "").expect("writable");
-    let ran = case.run(HELD);
-    assert_eq!(
-        (ran.code, ran.err.as_str()),
-        (
-            Some(3),
-            "error: somebody killed the program (SIGKILL) in a run without any crash\n\
-             help: the system does so when memory runs out; if that is not it (see dmesg), start the check again\n"
-        )
-    );
+    case.run(HELD).golden("killed-without-a-crash");
 }
 
 #[test]
@@ -196,13 +175,7 @@ fn no_room_for_pools() {
         let ran = full(memory, disk);
         assert_eq!(ran.code, Some(0), "{}", ran.err);
     }
-    let ran = full("4k", "4k");
-    let said = format!(
-        "error: cannot let a program change the private copy of the pool `{}`: No space left on device (os error 28); is there \
-         room in /dev/shm or TMPDIR?\n",
-        fs::canonicalize(case.sandbox.path(&case.pool)).expect("made").display()
-    );
-    assert_eq!((ran.code, ran.err), (Some(2), said), "{}", ran.out);
+    full("4k", "4k").golden("no-room-for-pools");
 }
 
 /// Without the operation that puts what it needs, the program dies without any crash: that it dies after one is no bug.

@@ -1,9 +1,11 @@
 //! A temporary directory and the `fencepost` command in it.
 
+pub mod deny;
+
 use std::fs;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 
 use tempfile::TempDir;
@@ -41,8 +43,28 @@ impl Ran {
     /// The exit code and everything that was said, but notes, as `tests/errors` has it. docs/design/error-paths.md lists them.
     #[track_caller]
     pub fn golden(&self, name: &str) {
-        let told = self.err.lines().filter(|line| !line.starts_with("note: ")).map(same_everywhere);
-        let text = format!("exit code {}\n{}", self.code.expect("an exit code"), told.collect::<Vec<_>>().join("\n"));
+        self.golden_lines(name, self.err.lines().filter(|line| !line.starts_with(NOTE)));
+    }
+
+    /// The same with the notes that begin with these words; others may be about the machine.
+    #[track_caller]
+    pub fn golden_note(&self, name: &str, words: &str) {
+        let wanted = |line: &&str| line.strip_prefix(NOTE).is_none_or(|note| note.starts_with(words));
+        self.golden_lines(name, self.err.lines().filter(wanted));
+    }
+
+    /// The findings as people read them, without what the C library does before `main`.
+    #[track_caller]
+    pub fn golden_findings(&self, name: &str) {
+        let findings = self.out.lines().take_while(|line| !line.contains(" crash points decided"));
+        self.golden_lines(name, findings.filter(|line| !line.contains("_start")));
+    }
+
+    /// The exit code and these of the lines.
+    #[track_caller]
+    pub fn golden_lines<'a>(&self, name: &str, lines: impl Iterator<Item = &'a str>) {
+        let told: Vec<String> = lines.map(same_everywhere).collect();
+        let text = format!("exit code {}\n{}", self.code.expect("an exit code"), told.join("\n"));
         insta::with_settings!(
             { prepend_module_to_snapshot => false, omit_expression => true, snapshot_path => "../errors" },
             { insta::assert_snapshot!(name, text) }
@@ -50,18 +72,37 @@ impl Ran {
     }
 }
 
+const NOTE: &str = "note: ";
+
+/// Longer than any command of the tests takes on a busy machine.
+const PATIENCE: &str = "180";
+
 /// Without the names of temporary folders, of their pools, and of the programs of these tests, and what depends on them.
 fn same_everywhere(line: &str) -> String {
     let programs = Path::new(env!("CARGO_TARGET_TMPDIR")).display().to_string();
-    let mut text = line.replace(&programs, "[programs]");
+    let mut text = line.replace(&programs, "[programs]").replace(env!("CARGO_MANIFEST_DIR"), "[crate]");
     let folder = format!("{}/.tmp", std::env::temp_dir().display());
     let pool = format!("pool-{}-", std::process::id());
-    for (begins, by) in [(folder, "[folder]"), (pool, "[pool]")] {
+    let socket = format!("{}/fencepost-", std::env::temp_dir().display());
+    // Where code lies depends on the compiler.
+    for (begins, by) in [(folder, "[folder]"), (pool, "[pool]"), (socket, "[socket]"), ("0x".to_owned(), "[address]")] {
         while let Some(at) = text.find(&begins) {
             let rest = &text[at + begins.len()..];
             let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());
             text.replace_range(at..at + begins.len() + end, by);
         }
+    }
+    // So do the identities of findings.
+    for word in line.split(|c: char| !c.is_ascii_alphanumeric()) {
+        if word.len() == 8 && word.bytes().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte)) {
+            text = text.replace(word, "[finding]");
+        }
+    }
+    // Seconds that a recovery was waited for.
+    if let Some((before, rest)) = text.split_once(" was not done after ")
+        && let Some((_, after)) = rest.split_once(" s (")
+    {
+        text = format!("{before} was not done after [time] s ({after}");
     }
     // Paths are part of a trace and move what comes behind them.
     if let Some(at) = text.find(" at byte ")
@@ -82,7 +123,10 @@ impl Sandbox {
     }
 
     pub fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_fencepost"));
+        self.prepared(Command::new(env!("CARGO_BIN_EXE_fencepost")), arguments)
+    }
+
+    fn prepared(&self, mut command: Command, arguments: &[&str]) -> Command {
         // On a busy machine a command may take long enough to show some.
         command.args(arguments).current_dir(self.directory.path()).env("FENCEPOST_PROGRESS", "never");
         // In a background job of a plain shell these are ignored, and Fencepost leaves them so.
@@ -100,6 +144,13 @@ impl Sandbox {
 
     pub fn run(&self, arguments: &[&str]) -> Ran {
         self.command(arguments).output().expect("fencepost starts").into()
+    }
+
+    /// Under `timeout`, without standard input.
+    pub fn run_limited(&self, arguments: &[&str]) -> Ran {
+        let mut timeout = Command::new("timeout");
+        timeout.args(["-k", "5", PATIENCE, env!("CARGO_BIN_EXE_fencepost")]);
+        self.prepared(timeout, arguments).stdin(Stdio::null()).output().expect("timeout starts").into()
     }
 }
 

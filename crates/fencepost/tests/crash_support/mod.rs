@@ -13,9 +13,6 @@ use serde_json::Value;
 
 use crate::cli_support::{Ran, Sandbox};
 
-/// Longer than any of these commands takes on a busy machine.
-const PATIENCE: &str = "180";
-
 /// `records` built in a sandbox, with a pool whose name occurs nowhere else.
 pub struct Case {
     pub sandbox: Sandbox,
@@ -68,10 +65,7 @@ impl Case {
 
     /// `fencepost` under `timeout`.
     pub fn run(&self, arguments: &[&str]) -> Ran {
-        let fencepost = self.sandbox.command(arguments);
-        let mut command = Command::new("timeout");
-        command.args(["-k", "5", PATIENCE]).arg(fencepost.get_program()).args(fencepost.get_args());
-        command.current_dir(self.directory()).stdin(Stdio::null()).output().expect("timeout starts").into()
+        self.sandbox.run_limited(arguments)
     }
 
     pub fn directory(&self) -> PathBuf {

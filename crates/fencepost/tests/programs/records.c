@@ -70,10 +70,19 @@ static void wait_at(const char *gate) {
     while (!access(gate, F_OK)) usleep(1000);
 }
 
+// In every second run, counted in a file elsewhere.
+static int is_odd(const char *turns) {
+    struct stat told;
+    int fd = open(turns, O_CREAT | O_WRONLY | O_APPEND, 0600);
+    if (fd < 0 || fstat(fd, &told) || write(fd, "x", 1) != 1) exit(93);
+    return told.st_size % 2;
+}
+
 static int recover(const char *act, const char *path, const char *gate) {
+#define IS(word) (!strcmp(act, word))
+    if (IS("moody")) return !records[is_odd(gate)].mark & 0;
     int lost = is_lost();
     if (gate && records[MIDDLE].mark && !records[MIDDLE + 4].mark) wait_at(gate);
-#define IS(word) (!strcmp(act, word))
 #ifdef REPAIRED
     lost = 0;
 #endif
@@ -85,12 +94,12 @@ static int recover(const char *act, const char *path, const char *gate) {
         // Repairs nothing, says nothing.
         return 0;
     }
-    if (IS("delete") && unlink(path)) return 92;
+    if (IS("deletes") && unlink(path)) return 92;
     if (!lost) return 0;
-    if (IS("hang")) hang();
-    if (IS("eat")) eat();
-    if (IS("bomb")) bomb();
-    if (IS("segv")) *(volatile int *)(uintptr_t)records[MOST].mark = 1;
+    if (IS("hangs")) hang();
+    if (IS("eats")) eat();
+    if (IS("forks")) bomb();
+    if (IS("crashes")) *(volatile int *)(uintptr_t)records[MOST].mark = 1;
     if (IS("say")) {
         printf("record is lost\n");
         return 0;
