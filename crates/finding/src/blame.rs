@@ -64,11 +64,8 @@ pub fn pm_library_modules(tables: &Tables) -> Vec<bool> {
 /// The frames of a site with their names, innermost first, inlined functions as frames of their own.
 pub fn frames(site: Site, role: Role, tables: &Tables, symbols: &mut Symbolizer<'_>) -> Vec<Location> {
     let mut frames = Vec::new();
-    let here = symbols.frames(site.pc);
-    push(&mut frames, role, site.pc.module, site.pc.addr, &here, tables);
-    for return_to in tables.call_path(site.context) {
-        let caller = symbols.call_frames(return_to);
-        push(&mut frames, role, return_to.module, return_to.addr, &caller, tables);
+    for (at, named) in symbols.path_frames(site.pc, tables.call_path(site.context)) {
+        push(&mut frames, role, at.module, at.addr, &named, tables);
     }
     frames
 }

@@ -4,12 +4,13 @@ use std::fmt;
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::Path;
+use std::rc::Rc;
 
 use crate::cursor::Events;
 use crate::error::ReadError;
 use crate::event::*;
 use crate::reader::TraceReader;
-use crate::symbol::Symbolizer;
+use crate::symbol::{Frame, Symbolizer};
 use crate::tables::{ModuleKind, Pool, Tables};
 
 /// What to show, and how.
@@ -56,14 +57,22 @@ pub fn dump(path: &Path, options: &DumpOptions, out: &mut dyn Write) -> Result<(
         write!(out, "{} t{} ", id.0, event.thread.0)?;
         write_kind(&event.kind, tables, &names, out)?;
         write!(out, "  ")?;
-        write_code(event.pc, false, tables, symbols.as_mut(), out)?;
-        writeln!(out, "  c{}", event.context.0)?;
-        if options.call_paths {
-            for return_to in tables.call_path(event.context) {
+        // The innermost call is needed even where no call path is shown: it can name the function.
+        let (calls, shown) = if options.call_paths { (usize::MAX, usize::MAX) } else { (1, 1) };
+        let calls = tables.call_path(event.context).take(calls);
+        let path = match &mut symbols {
+            Some(symbols) => symbols.path_frames(event.pc, calls),
+            None => std::iter::once(event.pc).chain(calls).map(|at| (at, Rc::default())).collect(),
+        };
+        for (number, (at, frames)) in path.iter().take(shown).enumerate() {
+            if number > 0 {
                 write!(out, "    from ")?;
-                write_code(return_to, true, tables, symbols.as_mut(), out)?;
-                writeln!(out)?;
             }
+            write_code(*at, frames, tables, out)?;
+            if number == 0 {
+                write!(out, "  c{}", event.context.0)?;
+            }
+            writeln!(out)?;
         }
     }
     out.flush()?;
@@ -170,20 +179,12 @@ impl fmt::Display for At<'_> {
     }
 }
 
-fn write_code(
-    addr: CodeAddr,
-    is_return: bool,
-    tables: &Tables,
-    symbols: Option<&mut Symbolizer<'_>>,
-    out: &mut dyn Write,
-) -> io::Result<()> {
+fn write_code(addr: CodeAddr, frames: &[Frame], tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
     let module = tables.module(addr.module);
     if module.kind == ModuleKind::None {
         return write!(out, "-");
     }
     write!(out, "{}+{:#x}", module.path.rsplit('/').next().unwrap_or_default(), addr.addr)?;
-    let Some(symbols) = symbols else { return Ok(()) };
-    let frames = if is_return { symbols.call_frames(addr) } else { symbols.frames(addr) };
     for (number, frame) in frames.iter().enumerate() {
         let name = frame.function.as_deref().unwrap_or("?");
         write!(out, "{}{name}", if number == 0 { " " } else { " in " })?;

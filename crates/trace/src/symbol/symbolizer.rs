@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use crate::event::{CodeAddr, ModuleId};
 use crate::tables::{CodeModule, Tables};
 
+use super::called::Called;
 use super::debug_file::{self, Segment, SymbolProblem};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub struct Symbolizer<'t> {
     roots: Vec<PathBuf>,
     modules: FxHashMap<ModuleId, Module>,
     cache: FxHashMap<CodeAddr, Rc<[Frame]>>,
+    called: Called,
     /// Modules that are no part of the trace, by path.
     others: FxHashMap<String, Other>,
 }
@@ -69,6 +71,7 @@ impl<'t> Symbolizer<'t> {
             roots,
             modules: FxHashMap::default(),
             cache: FxHashMap::default(),
+            called: Called::default(),
             others: FxHashMap::default(),
         }
     }
@@ -84,6 +87,37 @@ impl<'t> Symbolizer<'t> {
         };
         self.cache.insert(addr, Rc::clone(&frames));
         frames
+    }
+
+    /// The functions along a call path, innermost first: at the instruction `pc`, then at the calls that return to `returns`. With what was
+    /// called known, an inner function without a name has that of the one that was called.
+    pub fn path_frames(
+        &mut self,
+        pc: CodeAddr,
+        returns: impl IntoIterator<Item = CodeAddr>,
+    ) -> Vec<(CodeAddr, Rc<[Frame]>)> {
+        let mut path = vec![(pc, self.frames(pc))];
+        for return_to in returns {
+            if let Some((at, frames)) = path.last_mut() {
+                self.name_by_call(*at, frames, return_to);
+            }
+            path.push((return_to, self.call_frames(return_to)));
+        }
+        path
+    }
+
+    fn name_by_call(&mut self, at: CodeAddr, frames: &mut Rc<[Frame]>, return_to: CodeAddr) {
+        if frames.last().is_some_and(|outermost| outermost.function.is_some()) {
+            return;
+        }
+        let Some(name) = self.called.name(at.module, return_to, self.tables) else { return };
+        let function = Some(demangle_auto(Cow::Owned(name), None).into_owned());
+        let mut named = frames.to_vec();
+        match named.last_mut() {
+            Some(outermost) => outermost.function = function,
+            None => named.push(Frame { function, ..Frame::default() }),
+        }
+        *frames = named.into();
     }
 
     /// The functions at the call that returns to `return_to`: the call instruction is the one before.

@@ -1,5 +1,6 @@
 //! Tests of the trace file through the crate's public face.
 
+mod called;
 mod damage;
 mod round_trip;
 mod support;
