@@ -6,6 +6,7 @@ use trace::symbol::Symbolizer;
 
 use crate::finding::{Location, Role};
 use crate::glob;
+use crate::pmdk;
 use crate::site::Site;
 
 /// Files whose code is never to blame for what its caller asked of it.
@@ -17,32 +18,17 @@ pub struct Libraries {
     pub sources: Vec<String>,
 }
 
-/// PMDK, and what it and programs copy with.
-const MODULES: &[&str] = &[
-    "libpmem.so*",
-    "libpmem2.so*",
-    "libpmemobj.so*",
-    "libpmemblk.so*",
-    "libpmemlog.so*",
-    "libpmempool.so*",
-    "libc.so*",
-    "libc-*.so",
-    "libpthread*.so*",
-    "ld-linux*.so*",
-    "libstdc++.so*",
-    "libgcc_s.so*",
-];
+/// What PMDK and programs copy with.
+const MODULES: &[&str] =
+    &["libc.so*", "libc-*.so", "libpthread*.so*", "ld-linux*.so*", "libstdc++.so*", "libgcc_s.so*"];
 
 /// The compilers' own headers (intrinsics), the system's, and Rust's standard library.
 const SOURCES: &[&str] = &["*/lib/gcc/*", "*/lib/clang/*", "/usr/include/*", "/rustc/*", "*/rustlib/src/*"];
 
-/// Those of [`MODULES`] that are PM libraries in the narrow sense.
-const PM_MODULES: &[&str] = &["libpmem*.so*"];
-
 impl Default for Libraries {
     fn default() -> Self {
-        let owned = |list: &[&str]| list.iter().map(|&pattern| pattern.to_owned()).collect();
-        Libraries { modules: owned(MODULES), sources: owned(SOURCES) }
+        let owned = |list: &'static [&str]| list.iter().map(|&pattern| pattern.to_owned());
+        Libraries { modules: pmdk::patterns().chain(owned(MODULES)).collect(), sources: owned(SOURCES).collect() }
     }
 }
 
@@ -57,8 +43,7 @@ impl Libraries {
 
 /// For each module of a trace, whether it is a PM library: code there stores on behalf of its caller.
 pub fn pm_library_modules(tables: &Tables) -> Vec<bool> {
-    let is_one = |path: &str| PM_MODULES.iter().any(|pattern| glob::matches(pattern, file_name(path)));
-    tables.modules.iter().map(|module| is_one(&module.path)).collect()
+    tables.modules.iter().map(|module| pmdk::is_named_like(&module.path)).collect()
 }
 
 /// The frames of a site with their names, innermost first, inlined functions as frames of their own.

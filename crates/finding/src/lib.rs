@@ -12,6 +12,7 @@ pub mod exhibit;
 pub mod finding;
 pub mod glob;
 pub mod group;
+pub mod pmdk;
 pub mod severity;
 pub mod site;
 pub mod source;

@@ -6,6 +6,7 @@
 use std::env;
 use std::ffi::OsString;
 
+use finding::pmdk::{self, Library};
 use record::libraries;
 use record::target::Target;
 use trace::TraceReader;
@@ -14,9 +15,6 @@ use crate::render;
 
 /// Instructions without which PMDK makes nothing durable, except by `msync`.
 const FLUSHES: [&str; 4] = ["clwb", "clflush", "clflushopt", "movnt"];
-
-/// The libraries that decide.
-const PMDK_CORE: [&str; 2] = ["libpmem.so", "libpmem2.so"];
 
 /// What PMDK looks at before it looks at the file system: libpmem(7), libpmem2's `PMEM2_FORCE_GRANULARITY`.
 const FORCE: [(&str, &str); 2] = [("PMEM_IS_PMEM_FORCE", "1"), ("PMEM2_FORCE_GRANULARITY", "CACHE_LINE")];
@@ -42,15 +40,11 @@ impl Choice {
     }
 }
 
-/// PMDK's libraries that map pools: libpmem, libpmem2, libpmemobj, libpmemlog, libpmemblk.
-fn is_pmdk(library: &str) -> bool {
-    library.starts_with("libpmem")
-}
-
 /// Has the program run the code for PM, if its own file asks for PMDK. To be called before anything else is started.
 pub fn choose_for(command: &[OsString]) -> Choice {
     let needed = |target: Target| libraries::needed(&target.path);
-    let asks = Target::resolve(command).is_ok_and(|target| needed(target).iter().any(|library| is_pmdk(library)));
+    let asks =
+        Target::resolve(command).is_ok_and(|target| needed(target).iter().any(|library| pmdk::is_named_like(library)));
     if asks { choose() } else { Choice::NotOurs }
 }
 
@@ -62,7 +56,7 @@ pub fn choose_for_line(line: &str) -> Choice {
 
 /// Has recoveries run the code that the recorded program ran.
 pub fn choose_as_recorded(reader: &TraceReader) -> Choice {
-    let flushes = PMDK_CORE.iter().any(|library| loaded(reader, library)) && has_flushed(reader);
+    let flushes = loaded(reader, decides) && has_flushed(reader);
     if flushes { choose() } else { Choice::NotOurs }
 }
 
@@ -78,15 +72,19 @@ fn choose() -> Choice {
     Choice::Ours
 }
 
-/// Whether a library was loaded; `name` is the beginning of its file name.
-pub fn loaded(reader: &TraceReader, name: &str) -> bool {
-    let file_name = |path: &str| path.rsplit('/').next().unwrap_or_default().starts_with(name);
-    reader.tables().modules.iter().any(|module| file_name(&module.path))
+/// Whether one of these libraries was loaded.
+pub fn loaded(reader: &TraceReader, which: impl Fn(Library) -> bool) -> bool {
+    reader.tables().modules.iter().filter_map(|module| Library::of(&module.path)).any(which)
+}
+
+/// libpmem and libpmem2 look at the file system; the others ask them.
+fn decides(library: Library) -> bool {
+    !library.keeps_pools()
 }
 
 /// libpmem decides by the file system, and a result for the other code says little.
 pub fn warn_of_msync(reader: &TraceReader) {
-    if PMDK_CORE.iter().any(|library| loaded(reader, library)) && !has_flushed(reader) {
+    if loaded(reader, decides) && !has_flushed(reader) {
         say_msync();
     }
 }

@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Command, FromArgMatches};
+use finding::pmdk::Library;
 use lint::lint::{Active, Options};
 use lint::registry;
 use persistency::model::{Fences, ModelKind};
@@ -190,7 +191,10 @@ fn explain_limits(reader: &TraceReader, unjudged: Option<&'static str>, watched:
         render::warning(format_args!("{why}: stores that were not durable yet were not judged"));
     }
     let tables = reader.tables();
-    if watched && loaded(reader, "libpmemobj.so") && !tables.watches.iter().any(|symbol| symbol == "pmemobj_tx_begin") {
+    if watched
+        && loaded(reader, |library| library == Library::Pmemobj)
+        && !tables.watches.iter().any(|symbol| symbol == "pmemobj_tx_begin")
+    {
         render::note("the trace does not hold the calls of pmemobj_tx_*: rules FP04xx had nothing to look at");
         render::help("record with `fencepost lint -- CMD`, which watches them");
     }

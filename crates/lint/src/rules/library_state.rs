@@ -7,15 +7,12 @@
 //! by `pmem_memcpy_nodrain` or `pmemobj_memcpy` is stored by libpmem, and is the program's data.
 
 use finding::finding::Location;
-
-/// Not libpmem and libpmem2, which store what others ask them to.
-const MANAGERS: [&str; 4] = ["libpmemobj.so", "libpmemlog.so", "libpmemblk.so", "libpmempool.so"];
+use finding::pmdk::Library;
 
 /// Whether such a library made the store. Frames are innermost first.
 pub fn own_store(frames: &[Location]) -> bool {
-    let mut modules = frames.iter().map(|frame| frame.module.rsplit('/').next().unwrap_or_default());
-    let asked = modules.find(|name| !name.starts_with("libc.so"));
-    asked.is_some_and(|name| MANAGERS.iter().any(|library| name.starts_with(library)))
+    let asked = frames.iter().find(|frame| !frame.module.starts_with("libc.so"));
+    asked.and_then(|frame| Library::of(&frame.module)).is_some_and(Library::keeps_pools)
 }
 
 #[cfg(test)]

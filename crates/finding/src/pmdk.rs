@@ -1,0 +1,62 @@
+//! PMDK's libraries, by the names of their files.
+
+use crate::blame::file_name;
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Library {
+    Pmem,
+    Pmem2,
+    Pmemobj,
+    Pmemlog,
+    Pmemblk,
+    Pmempool,
+}
+
+/// How the names of the files begin; versions follow.
+const FILES: [(Library, &str); 6] = [
+    (Library::Pmem, "libpmem.so"),
+    (Library::Pmem2, "libpmem2.so"),
+    (Library::Pmemobj, "libpmemobj.so"),
+    (Library::Pmemlog, "libpmemlog.so"),
+    (Library::Pmemblk, "libpmemblk.so"),
+    (Library::Pmempool, "libpmempool.so"),
+];
+
+impl Library {
+    /// The library whose file this is.
+    pub fn of(path: &str) -> Option<Library> {
+        let name = file_name(path);
+        FILES.iter().find(|(_, file)| name.starts_with(file)).map(|(library, _)| *library)
+    }
+
+    /// libpmem and libpmem2 store and flush what others ask them to, and decide how; the others keep pools, with data of their own.
+    pub fn keeps_pools(self) -> bool {
+        !matches!(self, Library::Pmem | Library::Pmem2)
+    }
+}
+
+/// Whether this is a file of PMDK, or of a library that is named like its own because it is built on them (libpmemkv).
+pub fn is_named_like(path: &str) -> bool {
+    let name = file_name(path);
+    name.starts_with("libpmem") && name.contains(".so")
+}
+
+/// Patterns over the file names of all of PMDK's libraries.
+pub(crate) fn patterns() -> impl Iterator<Item = String> {
+    FILES.iter().map(|(_, file)| format!("{file}*"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_not_part_of_the_name() {
+        assert_eq!(Library::of("/usr/lib/libpmem.so.1.0.0"), Some(Library::Pmem));
+        assert_eq!(Library::of("libpmem2.so.1"), Some(Library::Pmem2));
+        assert_eq!(Library::of("libpmemobj.so.1"), Some(Library::Pmemobj));
+        assert_eq!(Library::of("libpmemkv.so.1"), None);
+        assert!(is_named_like("/opt/libpmemkv.so.1") && !is_named_like("/opt/libpmem/libpmem_test"));
+    }
+}
