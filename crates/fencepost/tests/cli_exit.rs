@@ -51,7 +51,7 @@ fn no_activity_4() {
 #[test]
 fn incomplete_5() {
     let ran = on_pool(&Sandbox::new(), &["check", "--exit-ok", "5", "--budget", "0s", "--require-complete"], "store");
-    ran.expect(5, &["not complete", "--budget"]);
+    ran.golden("search-incomplete");
 }
 
 /// A thread that cannot be started is a panic of the standard library.

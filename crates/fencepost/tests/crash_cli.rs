@@ -232,7 +232,7 @@ fn the_debugger_stops_before_the_pool_is_opened() {
     assert!(gdb.out.contains("open_pool"), "{}{}", gdb.out, gdb.err);
     assert!(!gdb.out.contains("is_lost"), "{}", gdb.out);
     assert!(gdb.out.contains("exited with code 01") || gdb.err.contains("a record is lost"), "{}{}", gdb.out, gdb.err);
-    case.run(&["debug", "--gdb", "no-such-gdb", id]).expect(2, &["no-such-gdb", "--gdb"]);
+    case.run(&["debug", "--gdb", "no-such-gdb", id]).golden("no-such-debugger");
 }
 
 #[test]
@@ -278,16 +278,16 @@ fn commands_and_options_that_cannot_be_are_refused() {
     let case = Case::new();
     let check = case.recovery("check");
     case.check(&["--recover", "no-such-program x"]).golden("recovery-not-found");
-    case.check(&["--recover", "./no-such-program x"]).expect(2, &["no-such-program"]);
+    case.check(&["--recover", "./no-such-program x"]).golden("no-such-recovery-file");
     case.check(&["--recover", &check, "--checker", "no-such-checker"]).golden("checker-not-found");
     case.check(&["--recover", ""]).golden("recovery-empty");
     case.check(&["--recover", &check, "--strategy", "sideways"]).golden("no-such-strategy");
     case.check(&["--recover", &check, "--budget", "5 parsecs"]).golden("no-such-budget");
-    case.check(&["--recover", &check, "--timeout", "soon"]).expect(2, &["soon"]);
+    case.check(&["--recover", &check, "--timeout", "soon"]).golden("no-such-timeout");
     case.check(&["--recover", &check, "--fail-pattern", "("]).golden("no-such-pattern");
-    case.check(&["--recover", &check, "--exit-ok", "fine"]).expect(2, &["fine"]);
-    case.sandbox.run(&["crash", "no-such-trace"]).expect(2, &["no-such-trace"]);
-    case.run(&["check", "--", "./no-such-program"]).expect(2, &["no-such-program"]);
+    case.check(&["--recover", &check, "--exit-ok", "fine"]).golden("no-such-exit-code");
+    case.sandbox.run(&["crash", "no-such-trace"]).golden("no-such-trace-to-crash");
+    case.run(&["check", "--", "./no-such-program"]).golden("no-such-program-to-check");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl CoverageWords {
         let mut left = Vec::new();
         let undecided = coverage.points_wanted.saturating_sub(coverage.points_finished);
         if undecided > 0 {
-            left.push(format!("{} crash points, for which the budget did not suffice (--budget)", count(undecided)));
+            left.push(format!("{} crash points, for which the time did not suffice (--budget)", count(undecided)));
         }
         if coverage.points_capped > 0 {
             left.push(format!(

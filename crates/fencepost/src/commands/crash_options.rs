@@ -55,7 +55,7 @@ pub struct CrashOptions {
     #[arg(long, value_name = "CMD")]
     pub checker: Option<String>,
     /// Exit codes that mean success, separated by commas.
-    #[arg(long, value_name = "CODES", value_delimiter = ',', default_values_t = [0])]
+    #[arg(long, value_name = "CODES", value_delimiter = ',', default_values_t = [0], value_parser = exit_code)]
     pub exit_ok: Vec<i32>,
     /// A line of output that matches this regular expression is a failure. Repeatable.
     #[arg(long, value_name = "REGEX")]
@@ -302,6 +302,11 @@ impl CrashOptions {
 fn words(command: &Command) -> Vec<String> {
     let args = command.args.iter().map(|arg| arg.to_string_lossy().into_owned());
     std::iter::once(command.program.display().to_string()).chain(args).collect()
+}
+
+fn exit_code(text: &str) -> Result<i32, String> {
+    let code = text.trim().parse::<u8>();
+    code.map(i32::from).map_err(|_| "exit codes are numbers from 0 to 255, as in 0,3".to_owned())
 }
 
 pub fn oracle(expectation: &Expectation) -> Result<Oracle, String> {
