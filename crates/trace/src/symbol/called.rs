@@ -7,7 +7,8 @@
 //!
 //! The called function may itself have ended with a jump into another library (libpmemobj's `os_mutex_unlock`): the jumps out of it are
 //! followed. A name is given only if all that can be reached so in the library that runs has this one name. Calls are not followed: what is
-//! called has a frame of its own.
+//! called has a frame of its own. Jumps through registers are not seen: a function that has one into the library as well as one that is seen
+//! would wrongly give the name of the latter.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -62,19 +63,19 @@ impl Called {
                     let tail_calls = self.code(from, tables).tail_calls(address);
                     next.extend(tail_calls.into_iter().map(|goal| (from, goal)));
                 }
-                Goal::Named(name) if self.code(module, tables).export(&name).is_some() => drop(names.insert(name)),
+                Goal::Named(name) if self.code(module, tables).exports(&name) => drop(names.insert(name)),
                 Goal::Named(name) => next.extend(self.exporter(&name, tables)),
             }
         }
         if names.len() == 1 { names.pop_first() } else { None }
     }
 
-    /// The first module that exports the name, as for the dynamic linker.
+    /// Where the name leads: to the first module that exports it, as for the dynamic linker.
     fn exporter(&mut self, name: &str, tables: &Tables) -> Option<(ModuleId, Goal)> {
-        (0..tables.modules.len() as u32).map(ModuleId).find_map(|module| {
-            let address = self.code(module, tables).export(name)?;
-            Some((module, Goal::Here(address)))
-        })
+        let mut modules = (0..tables.modules.len() as u32).map(ModuleId);
+        let module = modules.find(|module| self.code(*module, tables).exports(name))?;
+        let address = self.code(module, tables).exported_at(name)?;
+        Some((module, Goal::Here(address)))
     }
 
     fn code(&mut self, module: ModuleId, tables: &Tables) -> &Code {

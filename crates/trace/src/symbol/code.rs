@@ -7,9 +7,9 @@ use std::path::Path;
 
 use addr2line::gimli::{self, BaseAddresses, CieOrFde, EhFrame, LittleEndian, UnwindSection};
 use iced_x86::{Code as Instruction, Decoder, DecoderOptions, FlowControl, OpKind};
-use object::elf::{R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE};
+use object::elf::{R_X86_64_GLOB_DAT, R_X86_64_IRELATIVE, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE, STT_GNU_IFUNC};
 use object::{Object, ObjectSection, ObjectSymbol, ObjectSymbolTable, ReadCache, RelocationFlags, RelocationTarget};
-use object::{SectionKind, SymbolKind};
+use object::{SectionKind, SymbolFlags, SymbolKind};
 use rustc_hash::FxHashMap;
 
 /// Tail calls are looked for in no more of a function than this.
@@ -29,11 +29,18 @@ struct Section {
     bytes: Vec<u8>,
 }
 
+/// An exported function.
+#[derive(Clone, Copy)]
+enum Export {
+    At(u64),
+    /// A function chooses, when the library is loaded, which one it is (`STT_GNU_IFUNC`: `memcpy` for this processor).
+    Chosen,
+}
+
 #[derive(Default)]
 pub(super) struct Code {
     sections: Vec<Section>,
-    /// Address of each exported function.
-    exports: FxHashMap<String, u64>,
+    exports: FxHashMap<String, Export>,
     /// Of several names for one address the plainest.
     names: FxHashMap<u64, String>,
     /// Where the pointers of the global offset table lead, by their addresses.
@@ -61,11 +68,11 @@ impl Code {
     }
 
     fn read_exports<'d>(&mut self, file: &impl Object<'d>) {
-        for symbol in
-            file.dynamic_symbols().filter(|symbol| symbol.is_definition() && symbol.kind() == SymbolKind::Text)
-        {
+        for symbol in file.dynamic_symbols().filter(|one| one.kind() == SymbolKind::Text && !one.is_undefined()) {
             let Ok(name) = symbol.name() else { continue };
-            self.exports.insert(name.to_owned(), symbol.address());
+            let chosen =
+                matches!(symbol.flags(), SymbolFlags::Elf { st_info, .. } if st_info.st_type() == STT_GNU_IFUNC);
+            self.exports.insert(name.to_owned(), if chosen { Export::Chosen } else { Export::At(symbol.address()) });
             let plainer = |other: &String| {
                 let underscores = |name: &str| name.len() - name.trim_start_matches('_').len();
                 (underscores(name), name) < (underscores(other), other.as_str())
@@ -96,8 +103,16 @@ impl Code {
         }
     }
 
-    pub(super) fn export(&self, name: &str) -> Option<u64> {
-        self.exports.get(name).copied()
+    pub(super) fn exports(&self, name: &str) -> bool {
+        self.exports.contains_key(name)
+    }
+
+    /// Where the exported function of this name begins, if that is known before the program runs.
+    pub(super) fn exported_at(&self, name: &str) -> Option<u64> {
+        match self.exports.get(name)? {
+            Export::At(address) => Some(*address),
+            Export::Chosen => None,
+        }
     }
 
     /// The name under which the function that begins here is exported.
