@@ -57,7 +57,7 @@ impl Code {
         let bytes = ReadCache::new(file);
         let Ok(file) = object::File::parse(&bytes) else { return code };
         for section in file.sections().filter(|section| section.kind() == SectionKind::Text) {
-            let range = section.address()..section.address() + section.size();
+            let range = section.address()..section.address().saturating_add(section.size());
             code.sections.extend(section.data().map(|bytes| Section { range, bytes: bytes.to_vec() }));
         }
         code.read_exports(&file);
@@ -140,7 +140,8 @@ impl Code {
 
     /// What the entry of the procedure linkage table at `address` leads to.
     fn stub(&self, address: u64) -> Option<Goal> {
-        let mut code = self.decode(address..address + 16)?.filter(|one| one.code() != Instruction::Endbr64);
+        let mut code =
+            self.decode(address..address.saturating_add(16))?.filter(|one| one.code() != Instruction::Endbr64);
         code.next().filter(|one| one.flow_control() == FlowControl::IndirectBranch).and_then(|one| self.pointer(&one))
     }
 
@@ -202,7 +203,7 @@ fn functions<'d>(file: &impl Object<'d>) -> Option<Vec<Range<u64>>> {
         }) else {
             continue;
         };
-        functions.push(entry.initial_address()..entry.initial_address() + entry.len());
+        functions.push(entry.initial_address()..entry.initial_address().saturating_add(entry.len()));
     }
     Some(functions)
 }
