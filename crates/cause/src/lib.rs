@@ -28,6 +28,7 @@ pub mod hunt;
 mod lvalue;
 pub mod minimise;
 mod names;
+mod pace;
 mod patience;
 mod program_order;
 mod record_recovery;

@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
@@ -15,12 +14,13 @@ use persistency::line::{LINE_BYTES, LineId};
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
 use recover::plain::{Plain, PoolFile};
-use recover::report::{End, Frame, RunReport};
+use recover::report::{Frame, RunReport};
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
 
 use crate::names::Names;
+use crate::pace::Pace;
 
 /// What to run and how to judge it.
 #[derive(Clone, Debug)]
@@ -104,35 +104,6 @@ pub struct Runner {
     pace: Pace,
     /// Why the fork server is not used, if it should have been.
     pub refused: Option<String>,
-}
-
-/// How long runs take. Once some have hung, others need not wait as long to be called so: far longer than any that ended
-/// is enough. (Plain mode, which confirms findings, has the whole time.)
-#[derive(Debug, Default)]
-struct Pace {
-    slowest: Duration,
-    hangs: u32,
-}
-
-const HANGS: u32 = 3;
-const TIMES_SLOWEST: u32 = 50;
-const LEAST: Duration = Duration::from_millis(300);
-
-impl Pace {
-    fn limits(&self, wanted: &Limits) -> Limits {
-        let mut limits = wanted.clone();
-        if self.hangs >= HANGS && !self.slowest.is_zero() {
-            limits.wall = limits.wall.min((self.slowest * TIMES_SLOWEST).max(LEAST));
-        }
-        limits
-    }
-
-    fn note(&mut self, run: &RunReport) {
-        match run.end {
-            End::Hung => self.hangs += 1,
-            _ => self.slowest = self.slowest.max(run.wall),
-        }
-    }
 }
 
 #[derive(Debug)]

@@ -22,9 +22,6 @@ const STRATEGIES: [&str; 3] = [
     "program-order,guaranteed-only,visible",
 ];
 
-/// Of failure points of programs on libpmemobj, whose recovery takes long: of each the first two crash points.
-const SLOW: [&str; 2] = ["--occurrences", "2"];
-
 /// Recoveries of `inferred` are few if they are at most a third of those of `visible`, unless these are few themselves.
 const FEW: u64 = 3;
 const FEW_ANYWAY: u64 = 100;
@@ -37,13 +34,13 @@ pub struct InferBench {
     /// Operations for each program.
     #[arg(long, default_value_t = 40)]
     count: u32,
-    /// Operations for servers and for programs on libpmemobj, PMDK's maps among them.
-    #[arg(long, default_value_t = 20)]
-    slow_count: u32,
+    /// Operations for PMDK's maps, of which recovery reads little: with few of them `visible` has nothing to do.
+    #[arg(long, default_value_t = 200)]
+    map_count: u32,
     #[arg(long, default_value_t = 7)]
     seed: u64,
     /// How long each search may take; what it did not decide by then is not counted, and marked.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
+    #[arg(long, value_name = "TIME", default_value = "60s")]
     budget: String,
     /// Only programs and maps whose name contains this. Repeatable.
     #[arg(long = "only", value_name = "NAME")]
@@ -73,8 +70,8 @@ impl InferBench {
             take(map, self.map(&fencepost, map, &grammar, &scratch), &mut rows);
         }
         println!(
-            "## `fencepost check --grammar … --count {} (servers, libpmemobj: {}) --seed {} --budget {}`",
-            self.count, self.slow_count, self.seed, self.budget
+            "## `fencepost check --grammar … --count {} (PMDK's maps: {}) --seed {} --budget {}`",
+            self.count, self.map_count, self.seed, self.budget
         );
         print(&rows);
         println!(
@@ -124,13 +121,9 @@ impl InferBench {
             let folder = scratch.fresh("case")?;
             let command = target.run_command(&program, &folder.join("pool"));
             let is_server = target.run.iter().any(|word| word == "{socket}");
-            let on_pmdk = target.name.starts_with("pmdk/");
-            let mut options = self.operations(grammar, is_server || on_pmdk);
+            let mut options = self.operations(grammar, self.count);
             if is_server {
                 options.extend(["--op-socket", "{socket}"].map(str::to_owned));
-            }
-            if on_pmdk {
-                options.extend(SLOW.map(str::to_owned));
             }
             let case = Case { fencepost, folder: &folder, options: &options, command: &command, env: &target.env };
             self.compare(&case, variant == TWIN, &mut row)?;
@@ -143,8 +136,7 @@ impl InferBench {
         let folder = scratch.fresh("case")?;
         let command = [mapcli.display().to_string(), map.to_owned(), folder.join("pool").display().to_string()];
         let env = [("PMEM_IS_PMEM_FORCE".to_owned(), "1".to_owned())];
-        let mut options = self.operations(grammar, true);
-        options.extend(SLOW.map(str::to_owned));
+        let options = self.operations(grammar, self.map_count);
         let case = Case { fencepost, folder: &folder, options: &options, command: &command, env: &env };
         let mut row = Row::new(map);
         // Nobody knows beforehand what Debian's maps do wrong: what is found counts as bugs.
@@ -163,8 +155,7 @@ impl InferBench {
         Ok(row)
     }
 
-    fn operations(&self, grammar: &Path, is_slow: bool) -> Vec<String> {
-        let count = if is_slow { self.slow_count } else { self.count };
+    fn operations(&self, grammar: &Path, count: u32) -> Vec<String> {
         let (count, seed) = (count.to_string(), self.seed.to_string());
         ["--grammar", &grammar.display().to_string(), "--count", &count, "--seed", &seed].map(str::to_owned).to_vec()
     }

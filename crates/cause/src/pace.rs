@@ -1,0 +1,91 @@
+//! How long a run is waited for.
+//!
+//! Most runs of one recovery take about as long as each other, so one that takes far longer than all of them hangs, and need
+//! not be given the whole time that the user allows (10 s, where others take 10 ms). Plain mode, which confirms findings, gives
+//! all of it: a run that was only slow makes no finding.
+
+use std::time::Duration;
+
+use recover::limits::Limits;
+use recover::report::{End, RunReport};
+
+/// What the runs of one worker have shown.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    slowest: Duration,
+    ended: u32,
+    hangs: u32,
+}
+
+/// How long a run may take, by those that were seen.
+struct Trust {
+    times_slowest: u32,
+    least: Duration,
+}
+
+/// From so many runs that ended on: slow ones are known too.
+const ENDED: u32 = 32;
+const ENDED_OFTEN: Trust = Trust { times_slowest: 100, least: Duration::from_secs(2) };
+/// From so many runs that hung on: more will come.
+const HANGS: u32 = 3;
+const HUNG_OFTEN: Trust = Trust { times_slowest: 50, least: Duration::from_millis(300) };
+
+impl Pace {
+    pub fn limits(&self, wanted: &Limits) -> Limits {
+        let mut limits = wanted.clone();
+        let trust = match self {
+            Pace { slowest: Duration::ZERO, .. } => None,
+            Pace { hangs: HANGS.., .. } => Some(HUNG_OFTEN),
+            Pace { ended: ENDED.., .. } => Some(ENDED_OFTEN),
+            _ => None,
+        };
+        if let Some(trust) = trust {
+            limits.wall = limits.wall.min((self.slowest * trust.times_slowest).max(trust.least));
+        }
+        limits
+    }
+
+    pub fn note(&mut self, run: &RunReport) {
+        self.see(&run.end, run.wall);
+    }
+
+    fn see(&mut self, end: &End, wall: Duration) {
+        match end {
+            End::Hung => self.hangs += 1,
+            _ => {
+                self.ended += 1;
+                self.slowest = self.slowest.max(wall);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEN_MS: Duration = Duration::from_millis(10);
+
+    fn pace(ended: u32, wall: Duration, hangs: u32) -> Duration {
+        let mut pace = Pace::default();
+        (0..ended).for_each(|_| pace.see(&End::Exited(0), wall));
+        (0..hangs).for_each(|_| pace.see(&End::Hung, Duration::from_secs(10)));
+        pace.limits(&Limits::default()).wall
+    }
+
+    #[test]
+    fn what_is_not_known_well_gets_all_the_time() {
+        let all = Limits::default().wall;
+        assert_eq!(pace(0, TEN_MS, 0), all);
+        assert_eq!(pace(ENDED - 1, TEN_MS, HANGS - 1), all);
+        assert_eq!(pace(0, TEN_MS, 100), all, "nobody knows how long one takes that ends");
+    }
+
+    #[test]
+    fn far_longer_than_all_others_is_a_hang() {
+        assert_eq!(pace(ENDED, TEN_MS, 0), Duration::from_secs(2));
+        assert_eq!(pace(ENDED, TEN_MS * 5, 0), Duration::from_secs(5));
+        assert_eq!(pace(ENDED, Duration::from_secs(1), 0), Limits::default().wall, "never more than the user allows");
+        assert_eq!(pace(1, TEN_MS, HANGS), Duration::from_millis(500));
+    }
+}
