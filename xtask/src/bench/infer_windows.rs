@@ -8,9 +8,22 @@ use anyhow::ensure;
 
 pub const NAME: &str = "windows/accounts";
 
-/// As in `crates/fencepost/tests/ops_windows.rs`: three at the same time show the bug.
-const OPERATIONS: &str = "a 1 5\na 2 1 || a 3 2 || a 1 7\nb 3\na 1 1 || a 1 2\na 3 4\n";
-const TAIL: &str = "b 1\nb 2\nb 3\n";
+/// Sixteen windows of four on different accounts, with operations that come alone between them.
+fn operations() -> String {
+    let mut text = String::new();
+    for round in 0..16 {
+        let account = |part: u32| (round * 5 + part * 3) % ACCOUNTS + 1;
+        let window: Vec<String> = (0..4).map(|part| format!("a {} {}", account(part), round + part + 2)).collect();
+        text += &format!("a {} {}\n{}\nb {}\n", account(0), round + 1, window.join(" || "), account(1));
+    }
+    text
+}
+
+const ACCOUNTS: u32 = 7;
+
+fn tail() -> String {
+    (1..=ACCOUNTS).map(|account| format!("b {account}\n")).collect()
+}
 
 /// Builds a variant. The options and the command that check it.
 pub fn prepare(folder: &Path, variant: u32) -> anyhow::Result<(Vec<String>, [String; 2])> {
@@ -21,10 +34,11 @@ pub fn prepare(folder: &Path, variant: u32) -> anyhow::Result<(Vec<String>, [Str
     cc.arg("-I").arg(targets.join("crash/include")).arg("-o").arg(&program);
     let status = cc.arg(targets.join("ops/windows/accounts.c")).status()?;
     ensure!(status.success(), "{cc:?}: {status}");
-    let (operations, tail) = (folder.join("operations"), folder.join("tail"));
-    fs::write(&operations, OPERATIONS)?;
-    fs::write(&tail, TAIL)?;
-    let [operations, tail] = [operations, tail].map(|path| path.display().to_string());
+    let [operations, tail] = [("operations", operations()), ("tail", tail())].map(|(name, text)| {
+        let path = folder.join(name);
+        fs::write(&path, text).map(|()| path.display().to_string())
+    });
+    let (operations, tail) = (operations?, tail?);
     let options = ["--jobs", "1", "--window-separator", "||", "--ops", &operations, "--tail", &tail];
     let command = [program, folder.join("pool")].map(|path| path.display().to_string());
     Ok((options.map(str::to_owned).to_vec(), command))
