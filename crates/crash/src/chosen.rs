@@ -9,33 +9,28 @@
 //! **Pieces.** Stores in a row by one function to neighbouring bytes write one object, a text for example, and are taken for two guardians. The
 //! paper has no such rule: what is read word by word and only printed depends on nothing, and a torn one would go unnoticed.
 //!
-//! **Kinds.** A program does the same thing over and over, and the paper's clusters (§4.4) show that repetitions are one bug. So states are
-//! put into kinds: the way, the code that made the store (call path and instruction), and that of the newest store on the other side. Of
-//! the epochs in which a kind comes up the 1st, 2nd, 4th, 8th … are taken: a bug may need what only a longer run brings about; and there at most
-//! [`IN_ONE_EPOCH`] states of it. Stores that were pending at an earlier fence of the operation are paired with everything that follows; their
-//! kinds are without the other side, with one state in an epoch. Where very many stores are pending, the newest are looked at.
+//! **Kinds.** Of states that are alike only some are taken: see [`crate::kinds`]. Where very many stores are pending, the newest are looked at.
 //!
 //! It deviates from the paper, which tries every violation, and can miss what only shows in a repetition that is not tried; the strategy
 //! *visible* looks at every point. The choice depends on the trace and on the conditions alone, not on shards or workers.
 
+use std::cmp::Reverse;
+
 use infer::Conditions;
-use persistency::point::Content;
-use persistency::states::{Base, CrashState};
-use rustc_hash::{FxHashMap, FxHashSet};
+use persistency::states::CrashState;
+use rustc_hash::FxHashMap;
 use trace::event::{CodeAddr, ContextId, EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
+use crate::kinds::{Candidate, Kind, Kinds, SiteNo, Way};
 use crate::rounds::Shard;
 use crate::search::SearchOptions;
 use crate::strategy::StrategySpec;
 use crate::strategy::inferred::KnownConditions;
-use crate::strategy::violation::{Store, Touched};
+use crate::strategy::violation::Touched;
 use crate::survey::{Survey, stores};
-use crate::view::{PointView, StateKey};
+use crate::view::PointView;
 use crate::walk::{Walk, WalkError};
-
-/// Loops write many pieces: of a long one the newest must do.
-const IN_ONE_EPOCH: u64 = 8;
 
 /// Pending stores that are looked at, the newest. A table that grows has thousands at every flush, and pairs of all of them took longer than the
 /// whole search may.
@@ -76,27 +71,52 @@ impl Chosen {
     ) -> Result<(), WalkError> {
         let mut walk = Walk::new(reader, options.rules)?;
         let mut sites = Sites::new(reader);
-        let mut counts = Counts { times, ..Counts::default() };
+        let mut kinds = Kinds::new(times);
         for (_, pick) in options.selection.wanted(survey, Shard::WHOLE) {
             let point = survey.point(pick);
             if sites.advance_to(point.at)? {
-                counts.next_epoch();
+                kinds.next_epoch();
             }
             walk.advance_to(point.at)?;
             let view = walk.view();
             let touched = Touched::new(&view, conditions, walk.fresh_from(), AT_ONE_POINT);
-            let states = counts.choose(&view, &touched, conditions, &sites);
-            if !states.is_empty() {
-                self.states.insert((times, point.index), states);
-            }
+            meet(&view, &touched, conditions, &sites, |kind, candidate| kinds.meet(kind, point.index, candidate));
+        }
+        for pick in kinds.picks() {
+            self.states.entry((times, pick.point)).or_default().push(pick.state());
         }
         Ok(())
     }
 }
 
-/// Code that stores, by first appearance.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct SiteNo(u32);
+/// The states of a point that break pairs.
+fn meet(
+    view: &PointView<'_>,
+    touched: &Touched,
+    conditions: &Conditions,
+    sites: &Sites<'_>,
+    mut each: impl FnMut(Kind, Candidate),
+) {
+    let pieces = touched.pieces(|one, other| sites.call_path(one) == sites.call_path(other));
+    let newest = touched.newest_partners(conditions, &pieces);
+    let mut order: Vec<usize> = (0..touched.stores.len()).collect();
+    order.sort_by_key(|&at| (Reverse(touched.stores[at].event), touched.stores[at].line));
+    for way in [Way::Least, Way::Most] {
+        for &at in &order {
+            let (store, partners) = (&touched.stores[at], &newest[at]);
+            let other = if way == Way::Least { partners.missing } else { partners.present };
+            let Some(other) = other.map(|other| &touched.stores[other]) else { continue };
+            let missing = if way == Way::Least { other } else { store };
+            let kind = Kind {
+                way,
+                site: sites.of(store.event),
+                other: store.is_fresh.then(|| sites.of(other.event)),
+                over_old: missing.is_over_old(view.guaranteed()),
+            };
+            each(kind, Candidate { event: store.event, line: store.line, place: store.place });
+        }
+    }
+}
 
 /// Which code made each store.
 #[derive(Debug)]
@@ -147,109 +167,4 @@ impl<'r> Sites<'r> {
     fn call_path(&self, store: EventId) -> ContextId {
         self.call_paths[self.of(store).0 as usize]
     }
-}
-
-/// How a state breaks pairs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Way {
-    /// Nothing but this store and what must come before it.
-    Least,
-    /// Everything but this store and what must come after it.
-    Most,
-}
-
-/// States that break pairs in one way, with stores by the same code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Kind {
-    way: Way,
-    site: SiteNo,
-    /// The newest store on the other side.
-    other: Option<SiteNo>,
-}
-
-/// How often a kind came up.
-#[derive(Clone, Copy, Debug, Default)]
-struct Count {
-    epochs: u64,
-    /// The last of them.
-    epoch: u64,
-    /// In that one.
-    states: u64,
-}
-
-/// How often kinds came up.
-#[derive(Debug, Default)]
-struct Counts {
-    /// The first so many epochs are taken.
-    times: u64,
-    kinds: FxHashMap<Kind, Count>,
-    epoch: u64,
-    /// Of this epoch.
-    counted: FxHashSet<(Kind, EventId)>,
-    chosen: FxHashSet<EventId>,
-}
-
-impl Counts {
-    fn next_epoch(&mut self) {
-        self.epoch += 1;
-        self.counted.clear();
-        self.chosen.clear();
-    }
-
-    /// The states of a point.
-    fn choose(
-        &mut self,
-        view: &PointView<'_>,
-        touched: &Touched,
-        conditions: &Conditions,
-        sites: &Sites<'_>,
-    ) -> Vec<CrashState> {
-        let pieces = touched.pieces(|one, other| sites.call_path(one) == sites.call_path(other));
-        let newest = touched.newest_partners(conditions, &pieces);
-        let mut order: Vec<usize> = (0..touched.stores.len()).collect();
-        order.sort_by_key(|&at| (std::cmp::Reverse(touched.stores[at].event), touched.stores[at].line));
-        let mut states = Vec::new();
-        let mut seen: FxHashSet<StateKey> = FxHashSet::default();
-        for way in [Way::Least, Way::Most] {
-            for &at in &order {
-                let (store, partners) = (&touched.stores[at], &newest[at]);
-                let other = if way == Way::Least { partners.missing } else { partners.present };
-                let Some(other) = other else { continue };
-                let other = store.is_fresh.then(|| sites.of(touched.stores[other].event));
-                if !self.wants(Kind { way, site: sites.of(store.event), other }, store.event) {
-                    continue;
-                }
-                // The least is the same until the next fence.
-                if way == Way::Least && !self.chosen.insert(store.event) {
-                    continue;
-                }
-                let state = state(way, store);
-                if seen.insert(view.key(&state)) {
-                    states.push(state);
-                }
-            }
-        }
-        states
-    }
-
-    fn wants(&mut self, kind: Kind, event: EventId) -> bool {
-        if !self.counted.insert((kind, event)) {
-            return false;
-        }
-        let count = self.kinds.entry(kind).or_default();
-        if count.epochs == 0 || count.epoch != self.epoch {
-            *count = Count { epochs: count.epochs + 1, epoch: self.epoch, states: 0 };
-        }
-        count.states += 1;
-        let most = if kind.other.is_some() { IN_ONE_EPOCH } else { 1 };
-        (count.epochs <= self.times || count.epochs.is_power_of_two()) && count.states <= most.max(self.times)
-    }
-}
-
-fn state(way: Way, store: &Store) -> CrashState {
-    let (base, kept) = match way {
-        Way::Least => (Base::Guaranteed, store.place + 1),
-        Way::Most => (Base::Everything, store.place),
-    };
-    CrashState { base, lines: vec![(store.line, Content::whole(kept))] }
 }

@@ -19,6 +19,7 @@ pub mod chosen;
 pub mod image;
 pub mod journal;
 mod judge;
+mod kinds;
 mod names;
 mod newest;
 pub mod outcome;

@@ -8,6 +8,7 @@ use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 use trace::event::{CodeAddr, EventId};
 
+use crate::image::GuaranteedImage;
 use crate::view::PointView;
 
 /// A condition that a state breaks.
@@ -64,6 +65,14 @@ pub(crate) struct Store {
     pub event: EventId,
     pub span: Span,
     pub is_fresh: bool,
+}
+
+impl Store {
+    /// Is there anything but zeroes in PM where it stores?
+    pub fn is_over_old(&self, guaranteed: &GuaranteedImage) -> bool {
+        let from = (self.span.offset - self.line.start().offset.0) as usize;
+        guaranteed.line(self.line)[from..from + self.span.len as usize].iter().any(|&byte| byte != 0)
+    }
 }
 
 /// Two pending stores that a condition is about, as numbers of [`Touched::stores`]: `y` must not be in PM without `x`.
@@ -138,9 +147,10 @@ impl Touched {
     /// For each store, with conditions and as pieces.
     pub fn newest_partners(&self, conditions: &Conditions, pieces: &[(usize, usize)]) -> Vec<Partners> {
         let mut newest = vec![Partners::default(); self.stores.len()];
-        let later = |known: Option<usize>, other: usize| {
-            known.filter(|&known| self.stores[known].event >= self.stores[other].event).or(Some(other))
-        };
+        // Of a store to two lines the first.
+        let age = |at: usize| (self.stores[at].event, Reverse(at));
+        let later =
+            |known: Option<usize>, other: usize| known.filter(|&known| age(known) >= age(other)).or(Some(other));
         let mut add = |x: usize, y: usize| {
             newest[y].missing = later(newest[y].missing, x);
             newest[x].present = later(newest[x].present, y);

@@ -80,17 +80,27 @@ fn pairs(view: &PointView<'_>, orders: &[Order], guardians: &[Guardian]) -> Vec<
 /// The code that made a store.
 type Site = (ContextId, CodeAddr);
 
+/// Least; the code; that of the newest store on the other side; is something old where the missing store should be?
+type Kind = (bool, Site, Option<Site>, bool);
+
+/// A state that could be tried.
+#[derive(Clone, Debug)]
+struct Possible {
+    kind: Kind,
+    epoch: usize,
+    point: u64,
+    store: Pending,
+}
+
 /// The strategy as its header describes it, by looking at all pairs of stores at every point.
+#[derive(Default)]
 struct Slow<'a> {
-    times: u64,
     orders: &'a [Order],
     guardians: &'a [Guardian],
     sites: Vec<Site>,
-    /// By (least, the code, that of the newest store on the other side).
-    kinds: HashMap<(bool, Site, Option<Site>), Vec<u64>>,
     epoch: usize,
-    counted: HashSet<(bool, Site, Option<Site>, EventId)>,
-    least: HashSet<EventId>,
+    /// In the order of points, at each the least first, the newest first.
+    possible: Vec<Possible>,
 }
 
 impl Slow<'_> {
@@ -110,39 +120,70 @@ impl Slow<'_> {
         pieces
     }
 
-    fn states(&mut self, view: &PointView<'_>, fresh: EventId) -> Vec<CrashState> {
+    fn look(&mut self, view: &PointView<'_>, point: u64, fresh: EventId) {
         let mut pairs = pairs(view, self.orders, self.guardians);
         pairs.extend(self.pieces(view, fresh));
         pairs.retain(|(x, y)| (x.0 != y.0 || y.1 < x.1) && x.3.max(y.3) >= fresh);
         let mut stores = pending(view);
         stores.sort_by_key(|&(line, at, _, event)| (Reverse(event), line, at));
-        let mut states: Vec<CrashState> = Vec::new();
         for least in [true, false] {
-            for store in &stores {
+            for &store in &stores {
                 let same = |other: &Pending| (other.0, other.1) == (store.0, store.1);
                 let others = pairs.iter().filter(|(x, y)| same(if least { y } else { x }));
-                let Some(newest) = others.map(|(x, y)| if least { x.3 } else { y.3 }).max() else { continue };
+                let Some(other) =
+                    others.map(|(x, y)| if least { *x } else { *y }).max_by_key(|other| (other.3, Reverse(other.0)))
+                else {
+                    continue;
+                };
                 let site = |event: EventId| self.sites[event.0 as usize];
-                let kind = (least, site(store.3), (store.3 >= fresh).then(|| site(newest)));
-                if !self.counted.insert((kind.0, kind.1, kind.2, store.3)) {
+                let missing = if least { other } else { store };
+                let start = (missing.2.offset - missing.0.start().offset.0) as usize;
+                let bytes = view.guaranteed().line(missing.0);
+                let over_old = bytes[start..start + missing.2.len as usize].iter().any(|&byte| byte != 0);
+                let kind = (least, site(store.3), (store.3 >= fresh).then(|| site(other.3)), over_old);
+                self.possible.push(Possible { kind, epoch: self.epoch, point, store });
+            }
+        }
+    }
+
+    /// The states to try, by points.
+    fn choose(&self, times: u64) -> HashMap<u64, Vec<CrashState>> {
+        let mut kinds: HashMap<Kind, Vec<&Possible>> = HashMap::new();
+        self.possible.iter().for_each(|one| kinds.entry(one.kind).or_default().push(one));
+        let mut chosen: Vec<&Possible> = Vec::new();
+        for (kind, all) in &kinds {
+            let mut epochs: Vec<usize> = all.iter().map(|one| one.epoch).collect();
+            epochs.dedup();
+            for (number, &epoch) in (1..).zip(&epochs) {
+                let is_last = number == epochs.len() as u64;
+                if number > times && ![1, 2, 4, 8, 16, 32, 64].contains(&number) && !is_last {
                     continue;
                 }
-                let epochs = self.kinds.entry(kind).or_default();
-                epochs.resize(self.epoch + 1, 0);
-                epochs[self.epoch] += 1;
-                let number = epochs.iter().filter(|states| **states > 0).count() as u64;
+                // Places among a line's pending stores change while some of them become guaranteed.
+                let who = |one: &Possible| (one.store.3, one.store.0);
+                let mut stores: Vec<(EventId, LineId)> = Vec::new();
+                for one in all.iter().filter(|one| one.epoch == epoch) {
+                    if !stores.contains(&who(one)) {
+                        stores.push(who(one));
+                    }
+                }
                 let most = if kind.2.is_some() { 8 } else { 1 };
-                let wanted = (number <= self.times || [1, 2, 4, 8, 16, 32, 64].contains(&number))
-                    && epochs[self.epoch] <= most.max(self.times);
-                if !wanted || least && !self.least.insert(store.3) {
-                    continue;
-                }
-                let (base, kept) = if least { (Base::Guaranteed, store.1 + 1) } else { (Base::Everything, store.1) };
-                let state = CrashState { base, lines: vec![(store.0, Content::whole(kept))] };
-                if states.iter().all(|known| view.key(known) != view.key(&state)) {
-                    states.push(state);
+                for store in stores.into_iter().take(most.max(usize::try_from(times).unwrap())) {
+                    let mut points = all.iter().filter(|one| one.epoch == epoch && who(one) == store);
+                    chosen.push(if kind.0 { points.next() } else { points.next_back() }.unwrap());
                 }
             }
+        }
+        chosen.sort_by_key(|one| (one.point, !one.kind.0, Reverse(one.store.3), one.store.0));
+        let (mut least, mut states) = (HashSet::new(), HashMap::<u64, Vec<CrashState>>::new());
+        for one in chosen {
+            let (line, at, _, event) = one.store;
+            if one.kind.0 && !least.insert((one.epoch, event, line.pool, line.line)) {
+                continue;
+            }
+            let (base, kept) = if one.kind.0 { (Base::Guaranteed, at + 1) } else { (Base::Everything, at) };
+            let state = CrashState { base, lines: vec![(line, Content::whole(kept))] };
+            states.entry(one.point).or_default().push(state);
         }
         states
     }
@@ -161,7 +202,7 @@ fn survey(reader: &TraceReader) -> Survey {
 }
 
 #[test]
-fn of_every_kind_the_first_second_fourth_state_is_chosen() {
+fn of_every_kind_the_first_second_fourth_and_last_are_chosen() {
     let (mut named, mut torn) = ([0, 0, 0], 0);
     for seed in traces(160) {
         let recorded = random(seed, 120);
@@ -169,36 +210,41 @@ fn of_every_kind_the_first_second_fourth_state_is_chosen() {
         let (orders, guardians) = some_conditions(&mut Rng(seed));
         let conditions = Conditions::new(orders.clone(), guardians.clone(), Counts::default());
         let survey = survey(reader);
+        let mut slow = Slow { orders: &orders, guardians: &guardians, ..Slow::default() };
+        // By points: from where on stores are fresh. Those before were pending at an earlier fence of the operation.
+        let mut fresh_from: Vec<EventId> = Vec::new();
+        let mut walk = Walk::new(reader, Rules::default()).unwrap();
+        let (mut fresh, mut operation, mut events) = (EventId(0), EventId(0), reader.events());
+        for (point, _) in survey.points() {
+            while slow.sites.len() < point.at.0 as usize {
+                let (event, at) = (events.next().unwrap().unwrap(), EventId(slow.sites.len() as u64));
+                slow.sites.push((event.context, event.pc));
+                fresh = match event.kind {
+                    EventKind::Fence { .. } | EventKind::Rmw { .. } => at,
+                    EventKind::OperationEnd { .. } => operation,
+                    EventKind::OperationBegin { .. } => std::mem::replace(&mut operation, at),
+                    _ => continue,
+                };
+                slow.epoch += 1;
+            }
+            walk.advance_to(point.at).unwrap();
+            slow.look(&walk.view(), point.index, fresh);
+            fresh_from.push(fresh);
+        }
         for (number, times) in [1, 3, u64::MAX].into_iter().enumerate() {
             let chosen =
                 Chosen::of(reader, &survey, &options(&format!("inferred:{times}"), conditions.clone())).unwrap();
-            let (kinds, counted, least) = Default::default();
-            let (orders, guardians) = (&orders[..], &guardians[..]);
-            let mut slow = Slow { times, orders, guardians, sites: Vec::new(), kinds, epoch: 0, counted, least };
+            let states = slow.choose(times);
             let mut walk = Walk::new(reader, Rules::default()).unwrap();
-            // Stores before this were pending at an earlier fence of the operation.
-            let (mut fresh, mut operation, mut events) = (EventId(0), EventId(0), reader.events());
-            for (point, _) in survey.points() {
-                while slow.sites.len() < point.at.0 as usize {
-                    let (event, at) = (events.next().unwrap().unwrap(), EventId(slow.sites.len() as u64));
-                    slow.sites.push((event.context, event.pc));
-                    fresh = match event.kind {
-                        EventKind::Fence { .. } | EventKind::Rmw { .. } => at,
-                        EventKind::OperationEnd { .. } => operation,
-                        EventKind::OperationBegin { .. } => std::mem::replace(&mut operation, at),
-                        _ => continue,
-                    };
-                    (slow.counted, slow.least) = Default::default();
-                    slow.epoch += 1;
-                }
-                walk.advance_to(point.at).unwrap();
-                let view = walk.view();
-                let states = slow.states(&view, fresh);
+            for ((point, _), &fresh) in survey.points().zip(&fresh_from) {
+                let states = states.get(&point.index).map_or(&[][..], Vec::as_slice);
                 assert_eq!(chosen.at(times, point.index), states, "point {} of {seed}", point.index);
                 named[number] += states.len();
-                let (pairs, pieces) = (pairs(&view, orders, guardians), slow.pieces(&view, fresh));
+                walk.advance_to(point.at).unwrap();
+                let view = walk.view();
+                let (pairs, pieces) = (pairs(&view, &orders, &guardians), slow.pieces(&view, fresh));
                 torn += pieces.len();
-                for state in &states {
+                for state in states {
                     view.crash_point().check(state).unwrap();
                     let breaks = |(x, y): &(Pending, Pending)| has(&view, state, *y) && !has(&view, state, *x);
                     let is_broken = pairs.iter().any(breaks);
