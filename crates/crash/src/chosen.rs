@@ -110,7 +110,8 @@ fn meet(
             let kind = Kind {
                 way,
                 site: sites.of(store.event),
-                other: store.is_fresh.then(|| sites.of(other.event)),
+                other: sites.of(other.event),
+                is_fresh: store.is_fresh,
                 over_old: missing.is_over_old(view.guaranteed()),
             };
             each(kind, Candidate { event: store.event, line: store.line, place: store.place });

@@ -7,8 +7,7 @@
 //!
 //! Of the epochs in which a kind comes up the 1st, 2nd, 4th, 8th … are taken, since a bug may need what only a longer run brings about, and
 //! the last, since it may be covered up by later operations. Of one epoch at most [`IN_ONE_EPOCH`] states of a kind are taken.
-//! Stores that were pending at an earlier fence of the operation are paired with everything that follows: their kinds are without the other
-//! side, with one state in an epoch.
+//! Of stores that were pending at an earlier fence of the operation, which are paired with everything that follows, it is one.
 
 use std::cmp::Reverse;
 
@@ -40,7 +39,9 @@ pub(crate) struct Kind {
     pub way: Way,
     pub site: SiteNo,
     /// The newest store on the other side.
-    pub other: Option<SiteNo>,
+    pub other: SiteNo,
+    /// It was not pending at an earlier fence of the operation.
+    pub is_fresh: bool,
     /// The missing store replaces something.
     pub over_old: bool,
 }
@@ -121,7 +122,7 @@ impl Kinds {
             Some(known) if kind.way == Way::Most => *known = pick,
             Some(_) => {}
             None => {
-                let most = if kind.other.is_some() { IN_ONE_EPOCH } else { 1 };
+                let most = if kind.is_fresh { IN_ONE_EPOCH } else { 1 };
                 if (last.picks.len() as u64) < most.max(self.times) {
                     last.picks.push(pick);
                 }

@@ -80,8 +80,8 @@ fn pairs(view: &PointView<'_>, orders: &[Order], guardians: &[Guardian]) -> Vec<
 /// The code that made a store.
 type Site = (ContextId, CodeAddr);
 
-/// Least; the code; that of the newest store on the other side; is something old where the missing store should be?
-type Kind = (bool, Site, Option<Site>, bool);
+/// Least; the code; that of the newest store on the other side; is it fresh; is something old where the missing store should be?
+type Kind = (bool, Site, Site, bool, bool);
 
 /// A state that could be tried.
 #[derive(Clone, Debug)]
@@ -140,7 +140,7 @@ impl Slow<'_> {
                 let start = (missing.2.offset - missing.0.start().offset.0) as usize;
                 let bytes = view.guaranteed().line(missing.0);
                 let over_old = bytes[start..start + missing.2.len as usize].iter().any(|&byte| byte != 0);
-                let kind = (least, site(store.3), (store.3 >= fresh).then(|| site(other.3)), over_old);
+                let kind = (least, site(store.3), site(other.3), store.3 >= fresh, over_old);
                 self.possible.push(Possible { kind, epoch: self.epoch, point, store });
             }
         }
@@ -167,7 +167,7 @@ impl Slow<'_> {
                         stores.push(who(one));
                     }
                 }
-                let most = if kind.2.is_some() { 8 } else { 1 };
+                let most = if kind.3 { 8 } else { 1 };
                 for store in stores.into_iter().take(most.max(usize::try_from(times).unwrap())) {
                     let mut points = all.iter().filter(|one| one.epoch == epoch && who(one) == store);
                     chosen.push(if kind.0 { points.next() } else { points.next_back() }.unwrap());
