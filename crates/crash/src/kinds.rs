@@ -5,7 +5,7 @@
 //! on the other side, and whether something old lies where the missing one should be (a log whose end is there before its records
 //! shows only once its room is used again).
 //!
-//! Of the epochs in which a kind comes up the 1st, 2nd, 4th, 8th … are taken, since a bug may need what only a longer run brings about, and
+//! Of the epochs in which a kind comes up the 1st, 4th, 16th, 64th … are taken, since a bug may need what only a longer run brings about, and
 //! the last, since it may be covered up by later operations. Of one epoch at most [`IN_ONE_EPOCH`] states of a kind are taken.
 //! Of stores that were pending at an earlier fence of the operation, which are paired with everything that follows, it is one.
 
@@ -108,7 +108,7 @@ impl Kinds {
     pub fn meet(&mut self, kind: Kind, point: u64, candidate: Candidate) {
         let last = self.kinds.entry(kind).or_default();
         if last.number == 0 || last.epoch != self.epoch {
-            if last.number <= self.times || last.number.is_power_of_two() {
+            if last.number <= self.times || is_power_of_four(last.number) {
                 self.taken.append(&mut last.picks);
             }
             last.picks.clear();
@@ -143,4 +143,8 @@ impl Kinds {
         });
         picks
     }
+}
+
+fn is_power_of_four(number: u64) -> bool {
+    number.is_power_of_two() && number.trailing_zeros().is_multiple_of(2)
 }
