@@ -139,7 +139,7 @@ impl<R: Recovery> Judge<'_, R> {
                 Some(None) if !spec.learns() => {}
                 earlier => {
                     let is_new = earlier.is_none();
-                    let fate = self.decide(view, &state, outcome)?;
+                    let fate = self.decide(view, &state, is_new, outcome)?;
                     strategy.learned(view, &state, fate.dirty_reads.as_deref());
                     if is_new {
                         done.decided += 1;
@@ -157,14 +157,18 @@ impl<R: Recovery> Judge<'_, R> {
         &mut self,
         view: &PointView<'_>,
         state: &CrashState,
+        is_new: bool,
         outcome: &mut PointOutcome,
     ) -> Result<Fate, RecoveryError> {
         let seen = self.knowledge.seen();
         if let Some(seen) = seen {
             let seen = seen.read().unwrap_or_else(PoisonError::into_inner);
             if let Some(decided) = seen.lookup(self.cache, view, state) {
-                outcome.saved += 1;
-                (self.on_decided)(false, !decided.verdict.pass);
+                // What an earlier stage decided is only looked up for what was read.
+                if is_new {
+                    outcome.saved += 1;
+                    (self.on_decided)(false, !decided.verdict.pass);
+                }
                 return Ok(Fate { verdict: decided.verdict, dirty_reads: Some(decided.dirty_reads.into()) });
             }
         }

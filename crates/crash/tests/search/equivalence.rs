@@ -50,6 +50,8 @@ fn concluded_verdicts_are_those_of_runs() {
             assert!(one.finished && one.decided() <= one.runs);
         }
         assert!(some.coverage.recovery_runs <= all.coverage.recovery_runs);
+        let coverage = &some.coverage;
+        assert_eq!(coverage.recovery_runs + coverage.runs_saved, coverage.states_decided, "trace {seed}");
         runs += some.coverage.recovery_runs;
         saved += some.coverage.runs_saved;
         failing += some.coverage.states_failing;
