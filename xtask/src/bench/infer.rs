@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
@@ -23,7 +24,7 @@ const STRATEGIES: [&str; 3] = [
 ];
 
 /// What the others may take: with them all is to be decided, unless recoveries hang over and over.
-const PATIENT: &str = "5m";
+const PATIENT: Duration = Duration::from_secs(300);
 
 /// Recoveries of `inferred` are few if they are at most a third of those of `visible`, unless these are few themselves.
 const FEW: u64 = 3;
@@ -42,9 +43,9 @@ pub struct InferBench {
     map_count: u32,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long each search with `visible` may take; what it did not decide by then is not counted, and marked.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    budget: String,
+    /// How long each search with `visible` may take beyond the two quick strategies; what it did not decide by then is not counted, and marked.
+    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
+    budget: Duration,
     /// Only programs and maps whose name contains this. Repeatable.
     #[arg(long = "only", value_name = "NAME")]
     only: Vec<String>,
@@ -73,8 +74,11 @@ impl InferBench {
             take(map, self.map(&fencepost, map, &grammar, &scratch), &mut rows);
         }
         println!(
-            "## `fencepost check --grammar … --count {} (PMDK's maps: {}) --seed {} --budget {}`",
-            self.count, self.map_count, self.seed, self.budget
+            "## `fencepost check --grammar … --count {} (PMDK's maps: {}) --seed {}`, {} s for visible",
+            self.count,
+            self.map_count,
+            self.seed,
+            self.budget.as_secs()
         );
         print(&rows);
         println!(
@@ -166,15 +170,25 @@ impl InferBench {
     fn compare(&self, case: &Case<'_>, is_twin: bool, row: &mut Row) -> anyhow::Result<()> {
         row.bugs += u32::from(!is_twin);
         let mut possible = String::new();
+        // By the two states of every point, which the others have as well.
+        let mut took = None;
         for (side, strategy) in row.sides.iter_mut().zip(STRATEGIES) {
-            let budget = if strategy.contains("visible") { &self.budget } else { PATIENT };
+            let budget = match took {
+                Some(two) if strategy.contains("visible") => two + self.budget,
+                _ => PATIENT,
+            };
             let outcome = case.run(strategy, budget)?;
+            took.get_or_insert(outcome.wall);
             add(side, &outcome, is_twin);
             possible = outcome.possible;
         }
         row.possible.add(&possible);
         Ok(())
     }
+}
+
+fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
+    text.trim_end_matches('s').parse().map(Duration::from_secs)
 }
 
 /// What cannot be checked is told, and the others go on.

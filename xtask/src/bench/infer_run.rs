@@ -32,7 +32,8 @@ pub struct Outcome {
 }
 
 impl Case<'_> {
-    pub fn run(&self, strategy: &str, budget: &str) -> anyhow::Result<Outcome> {
+    pub fn run(&self, strategy: &str, budget: Duration) -> anyhow::Result<Outcome> {
+        let budget = format!("{}s", budget.as_secs().max(1));
         // Each run begins without a pool.
         let pool = self.folder.join("pool");
         if pool.exists() {
@@ -41,7 +42,7 @@ impl Case<'_> {
         let file = |name: &str| self.folder.join(name);
         let mut command = Command::new(self.fencepost);
         command.current_dir(self.folder).envs(self.env.iter().map(|(name, value)| (name, value)));
-        command.args(["check", "--no-lint", "--message-format", "json", "--strategy", strategy, "--budget", budget]);
+        command.args(["check", "--no-lint", "--message-format", "json", "--strategy", strategy, "--budget", &budget]);
         command.args(self.options).arg("--").args(self.command);
         command.stdin(Stdio::null()).stdout(File::create(file("stdout"))?).stderr(File::create(file("stderr"))?);
         let start = Instant::now();
