@@ -4,7 +4,6 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use rhai::module_resolvers::DummyModuleResolver;
 use rhai::{Dynamic, Engine, EvalAltResult};
 
 /// Steps of the interpreter for one event. A loop over ten thousand things takes about a hundred thousand.
@@ -30,7 +29,6 @@ pub(super) fn engine() -> (Engine, Reports) {
         .set_max_string_size(SIZE)
         .set_max_array_size(SIZE)
         .set_max_map_size(SIZE)
-        .set_module_resolver(DummyModuleResolver::new())
         .disable_symbol("eval")
         .on_print(|text| eprintln!("{text}"));
     let started = Cell::new(Instant::now());
