@@ -6,7 +6,7 @@ use crash::outcome::{FailingState, PointOutcome};
 use crash::points::Point;
 use crash::recovery::{Recovery, Verdict};
 use crash::strategy::StrategySpec;
-use crash::walk::{Rules, Walk, WalkError};
+use crash::walk::{Rules, WalkError};
 use finding::finding::Class;
 use finding::site::Site;
 use persistency::point::Content;
@@ -15,6 +15,7 @@ use trace::event::EventId;
 use trace::{ReadError, TraceReader};
 
 use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
+use crate::memory::Memory;
 use crate::minimise::{Minimal, minimise};
 use crate::repair::{self, Remedy, Repair};
 use crate::story::{self, Fate, StoreFact};
@@ -109,10 +110,11 @@ pub fn analyse<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
     outcomes: &[PointOutcome],
+    mut memory: Memory,
     recovery: &mut R,
     allowance: Allowance<'_>,
 ) -> Result<Analysis, AnalyseError> {
-    let mut walk = Walk::new(reader, rules)?;
+    let mut walk = memory.walk(reader, rules)?;
     let mut known = Known::default();
     let mut analysis = Analysis::default();
     // The cause of a stretch of crash points at all of which recovery fails with everything in PM.
@@ -130,7 +132,7 @@ pub fn analyse<R: Recovery>(
         }
         walk.advance_to(outcome.point.at)?;
         let view = walk.view();
-        let mut trial = Trial::new(&view, recovery, 0);
+        let mut trial = Trial::new(&view, recovery, &mut memory);
         outcome.passing.iter().for_each(|state| trial.remember(state, Verdict::pass()));
         outcome.failing.iter().for_each(|failing| trial.remember(&failing.state, failing.verdict.clone()));
         for failing in &outcome.failing {

@@ -13,7 +13,7 @@ use crash::points::CREATORS;
 use crash::recovery::{Observation, Read};
 use crash::rounds::Shard;
 use crash::scenes::Scenes;
-use crash::search::{Budget, Progress, Search, SearchError, SearchOptions, coverage};
+use crash::search::{Budget, Found, Progress, Search, SearchError, SearchOptions, coverage};
 use crash::survey::Survey;
 use crash::walk::{Walk, WalkError};
 use finding::blame::Libraries;
@@ -32,6 +32,7 @@ use crate::exhibit;
 use crate::exhibit::gather::{Case, ExhibitError};
 use crate::explain::{Explained, describe_repair, explain};
 use crate::hint::hint;
+use crate::memory::Memory;
 use crate::patience::Patience;
 use crate::rehearse::{Rehearsed, rehearse};
 use crate::rehearse_error::RehearseError;
@@ -137,6 +138,8 @@ impl Hunt<'_> {
         let count = self.workers.max(1);
         let mut runners =
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
+        let pace = runners[0].pace.clone();
+        runners.iter_mut().for_each(|runner| runner.pace = pace.clone());
         let mut rehearsal_notes = Vec::new();
         let mut scenes = Arc::default();
         let begun = Instant::now();
@@ -170,7 +173,8 @@ impl Hunt<'_> {
         let rehearsed = begun.elapsed();
         let mut budget = self.budget;
         budget.deadline = budget.deadline.map(|deadline| deadline + rehearsed);
-        let (points, coverage, mut notes) = hunt.search(&survey, &mut runners, scenes, budget, on_phase)?;
+        let Found { points, coverage, mut notes, seen } =
+            hunt.search(&survey, &mut runners, Arc::clone(&scenes), budget, on_phase)?;
         notes.extend(rehearsal_notes);
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
@@ -194,7 +198,7 @@ impl Hunt<'_> {
         };
         let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
         let Analysis { causes, unexplained, .. } =
-            analyse(self.reader, self.options.rules, &points, runner, allowance)?;
+            analyse(self.reader, self.options.rules, &points, Memory::new(seen, scenes), runner, allowance)?;
         if unexplained > 0 {
             notes.push(format!(
                 "{unexplained} failing states were not analysed for lack of time; they may have other causes"
@@ -261,7 +265,7 @@ impl Hunt<'_> {
         scenes: Arc<Scenes>,
         budget: Budget<'_>,
         on_phase: &(dyn Fn(Phase) + Sync),
-    ) -> Result<(Vec<PointOutcome>, Coverage, Vec<String>), HuntError> {
+    ) -> Result<Found, HuntError> {
         let report = |progress: &Progress| on_phase(Phase::Search(*progress));
         let mut search = Search::new(self.reader, survey, self.options);
         search.shard = self.shard;
@@ -272,15 +276,14 @@ impl Hunt<'_> {
         if !self.merge.is_empty() {
             let points = merge(Journal::read_all(self.merge, self.reader, self.options)?);
             let coverage = coverage(survey, self.options, self.shard, &points);
-            return Ok((points, coverage, Vec::new()));
+            return Ok(Found { points, coverage, ..Found::default() });
         }
         let journal = match self.journal {
             Some(path) => Some(Journal::open(path, self.reader, self.options)?),
             None => None,
         };
         search.journal = journal.as_ref();
-        let found = search.run(runners)?;
-        Ok((found.points, found.coverage, found.notes))
+        Ok(search.run(runners)?)
     }
 
     fn confirmed(

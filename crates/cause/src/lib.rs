@@ -1,7 +1,7 @@
 //! From failing crash states to root causes.
 //!
 //! ```text
-//!   failing state ──► trial     other states of the same point, run or remembered
+//!   failing state ──► trial     other states of the same point, run or remembered (memory: what the search has learnt)
 //!                       │
 //!                       ▼
 //!                   minimise    the fewest stores that are missing, the fewest that are there
@@ -26,6 +26,7 @@ pub mod explain;
 mod hint;
 pub mod hunt;
 mod lvalue;
+pub mod memory;
 pub mod minimise;
 mod names;
 mod pace;

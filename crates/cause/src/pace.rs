@@ -4,14 +4,18 @@
 //! not be given the whole time that the user allows (10 s, where others take 10 ms). Plain mode, which confirms findings, gives
 //! all of it: a run that was only slow makes no finding.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use recover::limits::Limits;
 use recover::report::{End, RunReport};
 
-/// What the runs of one worker have shown.
-#[derive(Debug, Default)]
-pub(crate) struct Pace {
+/// What the runs have shown: of all workers that have a clone.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Pace(Arc<Mutex<Runs>>);
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Runs {
     slowest: Duration,
     ended: u32,
     hangs: u32,
@@ -28,35 +32,41 @@ const ENDED: u32 = 32;
 const ENDED_OFTEN: Trust = Trust { times_slowest: 100, least: Duration::from_secs(2) };
 /// From so many runs that hung on: more will come.
 const HANGS: u32 = 3;
-const HUNG_OFTEN: Trust = Trust { times_slowest: 50, least: Duration::from_millis(300) };
+const HUNG_OFTEN: Trust = Trust { times_slowest: 20, least: Duration::from_millis(300) };
 
 impl Pace {
     pub fn limits(&self, wanted: &Limits) -> Limits {
         let mut limits = wanted.clone();
-        let trust = match self {
-            Pace { slowest: Duration::ZERO, .. } => None,
-            Pace { hangs: HANGS.., .. } => Some(HUNG_OFTEN),
-            Pace { ended: ENDED.., .. } => Some(ENDED_OFTEN),
+        let runs = *self.runs();
+        let trust = match runs {
+            Runs { slowest: Duration::ZERO, .. } => None,
+            Runs { hangs: HANGS.., .. } => Some(HUNG_OFTEN),
+            Runs { ended: ENDED.., .. } => Some(ENDED_OFTEN),
             _ => None,
         };
         if let Some(trust) = trust {
-            limits.wall = limits.wall.min((self.slowest * trust.times_slowest).max(trust.least));
+            limits.wall = limits.wall.min((runs.slowest * trust.times_slowest).max(trust.least));
         }
         limits
     }
 
-    pub fn note(&mut self, run: &RunReport) {
+    pub fn note(&self, run: &RunReport) {
         self.see(&run.end, run.wall);
     }
 
-    fn see(&mut self, end: &End, wall: Duration) {
+    fn see(&self, end: &End, wall: Duration) {
+        let mut runs = self.runs();
         match end {
-            End::Hung => self.hangs += 1,
+            End::Hung => runs.hangs += 1,
             _ => {
-                self.ended += 1;
-                self.slowest = self.slowest.max(wall);
+                runs.ended += 1;
+                runs.slowest = runs.slowest.max(wall);
             }
         }
+    }
+
+    fn runs(&self) -> MutexGuard<'_, Runs> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,7 +77,7 @@ mod tests {
     const TEN_MS: Duration = Duration::from_millis(10);
 
     fn pace(ended: u32, wall: Duration, hangs: u32) -> Duration {
-        let mut pace = Pace::default();
+        let pace = Pace::default();
         (0..ended).for_each(|_| pace.see(&End::Exited(0), wall));
         (0..hangs).for_each(|_| pace.see(&End::Hung, Duration::from_secs(10)));
         pace.limits(&Limits::default()).wall
@@ -86,6 +96,7 @@ mod tests {
         assert_eq!(pace(ENDED, TEN_MS, 0), Duration::from_secs(2));
         assert_eq!(pace(ENDED, TEN_MS * 5, 0), Duration::from_secs(5));
         assert_eq!(pace(ENDED, Duration::from_secs(1), 0), Limits::default().wall, "never more than the user allows");
-        assert_eq!(pace(1, TEN_MS, HANGS), Duration::from_millis(500));
+        assert_eq!(pace(1, TEN_MS, HANGS), Duration::from_millis(300));
+        assert_eq!(pace(1, TEN_MS * 5, HANGS), Duration::from_secs(1));
     }
 }

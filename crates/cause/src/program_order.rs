@@ -80,29 +80,23 @@ fn turning_store<R: Recovery>(
 ) -> Result<Option<StoreFact>, ClassifyError> {
     let mut stops = stops_before(reader, at)?;
     stops.drain(..stops.len().saturating_sub(STEPS_BACK));
-    let mut walk = Walk::new(reader, rules)?;
+    let mut walk = trial.walk(reader, rules)?;
     let mut good = None;
     for &stop in &stops {
         walk.advance_to(stop)?;
-        if passes_with_everything(trial, &walk)? {
+        if trial.passes_at(&walk.view())? {
             good = Some(stop);
         }
     }
     let Some(good) = good else { return Ok(None) };
-    let mut walk = Walk::new(reader, rules)?;
+    let mut walk = trial.walk(reader, rules)?;
     for store in story::stores_in(reader, good, at, STORES)? {
         walk.advance_to(EventId(store.event.0 + 1))?;
-        if !passes_with_everything(trial, &walk)? {
+        if !trial.passes_at(&walk.view())? {
             return Ok(Some(store));
         }
     }
     Ok(None)
-}
-
-fn passes_with_everything<R: Recovery>(trial: &mut Trial<'_, '_, R>, walk: &Walk<'_>) -> Result<bool, TrialError> {
-    let view = walk.view();
-    let image = view.image(&Assignment::everything(&view).state(&view))?;
-    Ok(trial.run(&image)?.pass)
 }
 
 /// Flushes and fences before `at` that have a store since the last such place.
@@ -132,7 +126,7 @@ fn completed_without<R: Recovery>(
     at: EventId,
     store: &StoreFact,
 ) -> Result<Option<EventId>, ClassifyError> {
-    let mut walk = Walk::new(reader, rules)?;
+    let mut walk = trial.walk(reader, rules)?;
     walk.advance_to(store.event)?;
     let before = line_with_everything(&walk, LineId::of(store.place));
     walk.advance_to(at)?;
@@ -140,8 +134,7 @@ fn completed_without<R: Recovery>(
         let Some(stop) = next_stop(reader, walk.at())? else { return Ok(None) };
         walk.advance_to(stop)?;
         let view = walk.view();
-        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
-        if !trial.run(&image)?.pass {
+        if !trial.passes_at(&view)? {
             continue;
         }
         // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
@@ -149,6 +142,7 @@ fn completed_without<R: Recovery>(
         if later.iter().any(|other| other.overlaps(store)) {
             return Ok(None);
         }
+        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
         let undone = without(&image, store, &before);
         return Ok(trial.run(&undone)?.pass.then_some(stop));
     }

@@ -101,7 +101,7 @@ pub struct Runner {
     served: Option<Scene>,
     last: Option<RunReport>,
     names: Names,
-    pace: Pace,
+    pub(crate) pace: Pace,
     /// Why the fork server is not used, if it should have been.
     pub refused: Option<String>,
 }

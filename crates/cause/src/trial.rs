@@ -1,11 +1,15 @@
-//! States of one crash point, tried out: each content of bytes is run once.
+//! States of one crash point, tried out: of those that recovery cannot tell apart, one is run.
 
 use crash::image::CrashImage;
-use crash::recovery::{Recovery, RecoveryError, Verdict};
+use crash::recovery::{Observation, Recovery, RecoveryError, Verdict};
 use crash::view::{PointView, StateKey, everything_of};
+use crash::walk::{Rules, Walk, WalkError};
 use persistency::point::Content;
 use persistency::states::{Base, CrashState};
 use rustc_hash::FxHashMap;
+use trace::TraceReader;
+
+use crate::memory::Memory;
 
 /// What each dirty line of a point has in PM, by its place in [`PointView::lines`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +38,7 @@ impl Assignment {
 pub struct Trial<'a, 'w, R> {
     pub view: &'a PointView<'w>,
     pub recovery: &'a mut R,
+    memory: &'a mut Memory,
     known: FxHashMap<StateKey, Verdict>,
     /// Runs that may still be made.
     pub allowance: u32,
@@ -61,8 +66,10 @@ pub enum TrialError {
 }
 
 impl<'a, 'w, R: Recovery> Trial<'a, 'w, R> {
-    pub fn new(view: &'a PointView<'w>, recovery: &'a mut R, allowance: u32) -> Self {
-        Trial { view, recovery, known: FxHashMap::default(), allowance }
+    /// `view` is one of the memory's walk.
+    pub fn new(view: &'a PointView<'w>, recovery: &'a mut R, memory: &'a mut Memory) -> Self {
+        memory.arrive(view);
+        Trial { view, recovery, memory, known: FxHashMap::default(), allowance: 0 }
     }
 
     /// What the search found out already.
@@ -76,8 +83,14 @@ impl<'a, 'w, R: Recovery> Trial<'a, 'w, R> {
         if let Some(verdict) = self.known.get(&key) {
             return Ok(verdict.clone());
         }
-        let image = self.view.image(&state)?;
-        let verdict = self.run(&image)?;
+        let verdict = match self.memory.recall(self.view, &state) {
+            Some(verdict) => verdict,
+            None => {
+                let observation = self.observe(&self.view.image(&state)?)?;
+                self.memory.learn(self.view, &state, &observation);
+                observation.verdict
+            }
+        };
         self.known.insert(key, verdict.clone());
         Ok(verdict)
     }
@@ -86,12 +99,32 @@ impl<'a, 'w, R: Recovery> Trial<'a, 'w, R> {
         self.verdict(assignment).map(|verdict| verdict.pass)
     }
 
+    /// Does recovery pass at a point of another walk with everything in PM?
+    pub fn passes_at(&mut self, view: &PointView<'_>) -> Result<bool, TrialError> {
+        let state = Assignment::everything(view).state(view);
+        if let Some(verdict) = self.memory.elsewhere(view, |memory| memory.recall(view, &state)) {
+            return Ok(verdict.pass);
+        }
+        let observation = self.observe(&view.image(&state)?)?;
+        self.memory.elsewhere(view, |memory| memory.learn(view, &state, &observation));
+        Ok(observation.verdict.pass)
+    }
+
+    /// A walk for [`Trial::passes_at`].
+    pub fn walk<'r>(&self, reader: &'r TraceReader, rules: Rules) -> Result<Walk<'r>, WalkError> {
+        self.memory.walk(reader, rules)
+    }
+
     /// Runs recovery on an image that need not be a state of the point.
     pub fn run(&mut self, image: &CrashImage<'_>) -> Result<Verdict, TrialError> {
+        self.observe(image).map(|observation| observation.verdict)
+    }
+
+    fn observe(&mut self, image: &CrashImage<'_>) -> Result<Observation, TrialError> {
         if self.allowance == 0 {
             return Err(TrialError::Exhausted);
         }
         self.allowance -= 1;
-        Ok(self.recovery.run(image)?.verdict)
+        Ok(self.recovery.run(image)?)
     }
 }

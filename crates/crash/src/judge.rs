@@ -35,8 +35,11 @@ impl Knowledge {
         Knowledge { seen: seen.map(RwLock::new), contradicted: AtomicBool::new(false), notes: Mutex::default() }
     }
 
-    pub fn into_notes(self) -> Vec<String> {
-        self.notes.into_inner().unwrap_or_else(PoisonError::into_inner)
+    /// What was learnt, if it can be relied on, and notes for the user.
+    pub fn into_parts(self) -> (Option<Seen>, Vec<String>) {
+        let seen = self.seen.filter(|_| !self.contradicted.into_inner());
+        let seen = seen.map(|seen| seen.into_inner().unwrap_or_else(PoisonError::into_inner));
+        (seen, self.notes.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn seen(&self) -> Option<&RwLock<Seen>> {

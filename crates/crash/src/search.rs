@@ -93,13 +93,15 @@ pub enum SearchError {
 }
 
 /// What a search has found.
-#[derive(Clone, Debug, Default)]
+#[derive(Debug, Default)]
 pub struct Found {
     /// One per point that was begun, in the order of the trace, those of the journal included.
     pub points: Vec<PointOutcome>,
     pub coverage: Coverage,
     /// For the user.
     pub notes: Vec<String>,
+    /// What recovery did, by what it read; none if every state was run.
+    pub seen: Option<Seen>,
 }
 
 /// A search that is about to start.
@@ -189,7 +191,8 @@ impl<'a> Search<'a> {
         }
         let points = merge(outcomes);
         let coverage = coverage(self.survey, self.options, self.shard, &points);
-        Ok(Found { points, coverage, notes: knowledge.into_notes() })
+        let (seen, notes) = knowledge.into_parts();
+        Ok(Found { points, coverage, notes, seen })
     }
 
     pub(crate) fn is_stopped(&self, totals: &Totals) -> bool {

@@ -133,7 +133,7 @@ impl InferBench {
                 options.extend(["--op-socket", "{socket}"].map(str::to_owned));
             }
             let case = Case { fencepost, folder: &folder, options: &options, command: &command, env: &target.env };
-            self.compare(&case, variant == TWIN, &mut row)?;
+            self.compare(&case, variant == TWIN, &mut row).with_context(|| format!("variant {variant}"))?;
         }
         Ok(row)
     }
@@ -179,6 +179,16 @@ impl InferBench {
             };
             let outcome = case.run(strategy, budget)?;
             took.get_or_insert(outcome.wall);
+            eprintln!(
+                "{} {} {strategy}: {} states, {} recoveries, {} findings, {:.1} s{}",
+                row.name,
+                row.bugs,
+                outcome.decided,
+                outcome.runs,
+                outcome.findings,
+                outcome.wall.as_secs_f64(),
+                if outcome.complete { "" } else { ", not complete" }
+            );
             add(side, &outcome, is_twin);
             possible = outcome.possible;
         }

@@ -1,8 +1,12 @@
 //! Recoveries that are functions of the first words of the lines, and the way from a trace to its root causes.
 
+use std::cell::RefCell;
+use std::sync::Arc;
+
 use cause::analyse::{Allowance, Analysis, RootCause, analyse};
+use cause::memory::Memory;
 use crash::image::CrashImage;
-use crash::recovery::{Observation, Recovery, RecoveryError, Verdict};
+use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
 use crash::rounds::Selection;
 use crash::search::{Search, SearchOptions};
 use crash::strategy::StrategySpec;
@@ -20,12 +24,16 @@ struct Check<F>(F);
 
 impl<F: Fn(Words<'_>) -> Option<&'static str>> Recovery for Check<F> {
     fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
+        let reads = RefCell::new(Vec::new());
         let word = |line: u64| {
-            let bytes = image.line(LineId { pool: PoolId(0), line: LineNo(line) });
-            u64::from_le_bytes(bytes[..8].try_into().unwrap())
+            let id = LineId { pool: PoolId(0), line: LineNo(line) };
+            if !reads.borrow().contains(&Read::Line(id)) {
+                reads.borrow_mut().push(Read::Line(id));
+            }
+            u64::from_le_bytes(image.line(id)[..8].try_into().unwrap())
         };
         let verdict = (self.0)(&word).map_or_else(Verdict::pass, |key| Verdict::fail(key, key));
-        Ok(Observation { verdict, reads: None })
+        Ok(Observation { verdict, reads: Some(reads.into_inner()) })
     }
 }
 
@@ -45,6 +53,22 @@ pub fn analysed(
     recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
     allowance: Allowance,
 ) -> Analysis {
+    let [remembering, running_all] = both(recorded, recovery, allowance);
+    assert!(remembering.runs <= running_all.runs, "{} of {} runs", remembering.runs, running_all.runs);
+    // With less, the one gets further than the other.
+    if allowance.runs_per_cause >= Allowance::default().runs_per_cause {
+        let [one, other] = [&remembering, &running_all].map(|analysis| format!("{:?}", analysis.causes));
+        assert_eq!(one, other, "what is remembered changes nothing");
+    }
+    remembering
+}
+
+/// With what the search has learnt, and with a run for every state.
+pub fn both(
+    recorded: &Recorded,
+    recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
+    allowance: Allowance,
+) -> [Analysis; 2] {
     let options = SearchOptions {
         selection: Selection { every: true, ..Selection::default() },
         strategies: StrategySpec::list("program-order,guaranteed-only,few-lines:1:24").unwrap(),
@@ -53,5 +77,7 @@ pub fn analysed(
     let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
     let mut workers = [Check(recovery)];
     let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
-    analyse(&recorded.reader, options.rules, &found.points, &mut workers[0], allowance).unwrap()
+    [Memory::new(found.seen, Arc::default()), Memory::default()].map(|memory| {
+        analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers[0], allowance).unwrap()
+    })
 }
