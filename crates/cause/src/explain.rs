@@ -367,6 +367,15 @@ fn recovery_frames(path: &[Frame], symbols: &mut Symbolizer<'_>, libraries: &Lib
             });
         }
     }
-    let own: Vec<Location> = frames.iter().filter(|frame| !libraries.own(frame)).take(NAMED).cloned().collect();
+    let mut own: Vec<Location> = frames.iter().filter(|frame| !libraries.own(frame)).cloned().collect();
+    own.dedup_by(|outer, inner| {
+        let is_same = inner.file.is_some() && (&inner.file, inner.line) == (&outer.file, outer.line);
+        if is_same {
+            // A closure, or a function that is inlined into the line, is told by where it stands.
+            inner.function.clone_from(&outer.function);
+        }
+        is_same
+    });
+    own.truncate(NAMED);
     if own.is_empty() { frames.into_iter().take(1).collect() } else { own }
 }
