@@ -46,6 +46,9 @@ pub struct InferBench {
     /// How long each search with `visible` may take beyond the two quick strategies; what it did not decide by then is not counted, and marked.
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = seconds)]
     budget: Duration,
+    /// The same for PMDK's maps: their recoveries take ten times as long.
+    #[arg(long, value_name = "SECONDS", default_value = "240", value_parser = seconds)]
+    map_budget: Duration,
     /// Only programs and maps whose name contains this. Repeatable.
     #[arg(long = "only", value_name = "NAME")]
     only: Vec<String>,
@@ -74,11 +77,12 @@ impl InferBench {
             take(map, self.map(&fencepost, map, &grammar, &scratch), &mut rows);
         }
         println!(
-            "## `fencepost check --grammar … --count {} (PMDK's maps: {}) --seed {}`, {} s for visible",
+            "## `fencepost check --grammar … --count {} (PMDK's maps: {}) --seed {}`, {} s for visible (maps: {} s)",
             self.count,
             self.map_count,
             self.seed,
-            self.budget.as_secs()
+            self.budget.as_secs(),
+            self.map_budget.as_secs()
         );
         print(&rows);
         println!(
@@ -133,7 +137,7 @@ impl InferBench {
                 options.extend(["--op-socket", "{socket}"].map(str::to_owned));
             }
             let case = Case { fencepost, folder: &folder, options: &options, command: &command, env: &target.env };
-            self.compare(&case, variant == TWIN, &mut row).with_context(|| format!("variant {variant}"))?;
+            compare(&case, self.budget, variant == TWIN, &mut row).with_context(|| format!("variant {variant}"))?;
         }
         Ok(row)
     }
@@ -147,7 +151,7 @@ impl InferBench {
         let case = Case { fencepost, folder: &folder, options: &options, command: &command, env: &env };
         let mut row = Row::new(map);
         // Nobody knows beforehand what Debian's maps do wrong: what is found counts as bugs.
-        self.compare(&case, false, &mut row)?;
+        compare(&case, self.map_budget, false, &mut row)?;
         Ok(row)
     }
 
@@ -157,7 +161,7 @@ impl InferBench {
             let folder = scratch.fresh("case")?;
             let (options, command) = windows::prepare(&folder, variant)?;
             let case = Case { fencepost, folder: &folder, options: &options, command: &command, env: &[] };
-            self.compare(&case, variant == 0, &mut row)?;
+            compare(&case, self.budget, variant == 0, &mut row)?;
         }
         Ok(row)
     }
@@ -166,35 +170,36 @@ impl InferBench {
         let (count, seed) = (count.to_string(), self.seed.to_string());
         ["--grammar", &grammar.display().to_string(), "--count", &count, "--seed", &seed].map(str::to_owned).to_vec()
     }
+}
 
-    fn compare(&self, case: &Case<'_>, is_twin: bool, row: &mut Row) -> anyhow::Result<()> {
-        row.bugs += u32::from(!is_twin);
-        let mut possible = String::new();
-        // By the two states of every point, which the others have as well.
-        let mut took = None;
-        for (side, strategy) in row.sides.iter_mut().zip(STRATEGIES) {
-            let budget = match took {
-                Some(two) if strategy.contains("visible") => two + self.budget,
-                _ => PATIENT,
-            };
-            let outcome = case.run(strategy, budget)?;
-            took.get_or_insert(outcome.wall);
-            eprintln!(
-                "{} {} {strategy}: {} states, {} recoveries, {} findings, {:.1} s{}",
-                row.name,
-                row.bugs,
-                outcome.decided,
-                outcome.runs,
-                outcome.findings,
-                outcome.wall.as_secs_f64(),
-                if outcome.complete { "" } else { ", not complete" }
-            );
-            add(side, &outcome, is_twin);
-            possible = outcome.possible;
-        }
-        row.possible.add(&possible);
-        Ok(())
+/// `visible` has this budget beyond the two quick strategies.
+fn compare(case: &Case<'_>, budget: Duration, is_twin: bool, row: &mut Row) -> anyhow::Result<()> {
+    row.bugs += u32::from(!is_twin);
+    let mut possible = String::new();
+    // By the two states of every point, which the others have as well.
+    let mut took = None;
+    for (side, strategy) in row.sides.iter_mut().zip(STRATEGIES) {
+        let allowed = match took {
+            Some(two) if strategy.contains("visible") => two + budget,
+            _ => PATIENT,
+        };
+        let outcome = case.run(strategy, allowed)?;
+        took.get_or_insert(outcome.wall);
+        eprintln!(
+            "{} {} {strategy}: {} states, {} recoveries, {} findings, {:.1} s{}",
+            row.name,
+            row.bugs,
+            outcome.decided,
+            outcome.runs,
+            outcome.findings,
+            outcome.wall.as_secs_f64(),
+            if outcome.complete { "" } else { ", not complete" }
+        );
+        add(side, &outcome, is_twin);
+        possible = outcome.possible;
     }
+    row.possible.add(&possible);
+    Ok(())
 }
 
 fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
