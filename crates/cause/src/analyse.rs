@@ -15,18 +15,19 @@ use trace::event::EventId;
 use trace::{ReadError, TraceReader};
 
 use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
-use crate::memory::Memory;
 use crate::minimise::{Minimal, minimise};
+use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::repair::{self, Remedy, Repair};
-use crate::story::{self, Fate, StoreFact};
-use crate::trial::{Assignment, Trial, TrialError};
+use crate::store_history::{self, Fate, StoreInfo};
+use crate::verdict_cache::VerdictCache;
+use crash::assignment::Assignment;
 
 /// Why a program loses or mixes up data.
 #[derive(Clone, Debug)]
 pub struct RootCause {
     pub class: Class,
-    pub missing: Vec<StoreFact>,
-    pub present: Vec<StoreFact>,
+    pub missing: Vec<StoreInfo>,
+    pub present: Vec<StoreInfo>,
     pub program_order_is_wrong: bool,
     /// Recovery fails with every store in PM.
     pub in_program_order: bool,
@@ -92,15 +93,15 @@ pub enum AnalyseError {
     #[error(transparent)]
     Classify(#[from] ClassifyError),
     #[error(transparent)]
-    Trial(#[from] TrialError),
+    Evaluate(#[from] EvaluateError),
 }
 
 impl AnalyseError {
     fn is_exhausted(&self) -> bool {
         matches!(
             self,
-            AnalyseError::Trial(TrialError::Exhausted)
-                | AnalyseError::Classify(ClassifyError::Trial(TrialError::Exhausted))
+            AnalyseError::Evaluate(EvaluateError::Exhausted)
+                | AnalyseError::Classify(ClassifyError::Evaluate(EvaluateError::Exhausted))
         )
     }
 }
@@ -110,7 +111,7 @@ pub fn analyse<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
     outcomes: &[PointOutcome],
-    mut memory: Memory,
+    mut memory: VerdictCache,
     recovery: &mut R,
     allowance: Allowance<'_>,
 ) -> Result<Analysis, AnalyseError> {
@@ -132,19 +133,19 @@ pub fn analyse<R: Recovery>(
         }
         walk.advance_to(outcome.point.at)?;
         let view = walk.view();
-        let mut trial = Trial::new(&view, recovery, &mut memory);
-        outcome.passing.iter().for_each(|state| trial.remember(state, Verdict::pass()));
-        outcome.failing.iter().for_each(|failing| trial.remember(&failing.state, failing.verdict.clone()));
+        let mut evaluator = PointEvaluator::new(&view, recovery, &mut memory);
+        outcome.passing.iter().for_each(|state| evaluator.remember(state, Verdict::pass()));
+        outcome.failing.iter().for_each(|failing| evaluator.remember(&failing.state, failing.verdict.clone()));
         for failing in &outcome.failing {
-            trial.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
-            let before = trial.allowance;
-            match known.explains(reader, &mut trial, &outcome.point, failing) {
+            evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
+            let before = evaluator.allowance;
+            match known.explains(reader, &mut evaluator, &outcome.point, failing) {
                 Ok(Some(cause)) => {
                     analysis.causes[cause].explains += 1;
                     analysis.causes[cause].seen_at(outcome.point.at);
                 }
                 Ok(None) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
-                Ok(None) => match one(reader, rules, &mut trial, &outcome.point, failing) {
+                Ok(None) => match one(reader, rules, &mut evaluator, &outcome.point, failing) {
                     Ok(cause) => {
                         if fails_in_order && cause.in_program_order {
                             stretch = Some(analysis.causes.len());
@@ -158,7 +159,7 @@ pub fn analyse<R: Recovery>(
                 Err(error) if error.is_exhausted() => analysis.unexplained += 1,
                 Err(error) => return Err(error),
             }
-            analysis.runs += u64::from(before - trial.allowance);
+            analysis.runs += u64::from(before - evaluator.allowance);
         }
     }
     join_breakdowns(&mut analysis.causes);
@@ -188,20 +189,20 @@ fn join_breakdowns(causes: &mut Vec<RootCause>) {
 fn one<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
-    trial: &mut Trial<'_, '_, R>,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
     point: &Point,
     failing: &FailingState,
 ) -> Result<RootCause, AnalyseError> {
-    let assignment = Assignment::of(trial.view, &failing.state);
+    let assignment = Assignment::of(evaluator.view, &failing.state);
     // Where very many lines are dirty, a state that is not quite as small as it could be must do.
-    let reserved = trial.allowance / 4;
-    trial.allowance -= reserved;
-    let minimal = minimise(trial, assignment);
-    trial.allowance += reserved;
+    let reserved = evaluator.allowance / 4;
+    evaluator.allowance -= reserved;
+    let minimal = minimise(evaluator, assignment);
+    evaluator.allowance += reserved;
     let minimal: Minimal = minimal?;
-    let verdict = trial.verdict(&minimal.failing)?;
+    let verdict = evaluator.verdict(&minimal.failing)?;
     let Classified { class, missing, present, program_order_is_wrong, from_program_order } =
-        classify(reader, rules, trial, point, &minimal, &verdict)?;
+        classify(reader, rules, evaluator, point, &minimal, &verdict)?;
     let repair = match class {
         Class::Durability | Class::Ordering if !program_order_is_wrong => {
             repair::find(reader, rules, point.at, &missing, &present)?
@@ -216,23 +217,23 @@ fn one<R: Recovery>(
         program_order_is_wrong,
         in_program_order: minimal.in_program_order || from_program_order,
         point: *point,
-        state: minimal.failing.state(trial.view),
+        state: minimal.failing.state(evaluator.view),
         verdict,
         repair,
         explains: 1,
         points: vec![point.at],
-        dirty_lines: trial.view.lines().len(),
+        dirty_lines: evaluator.view.lines().len(),
     })
 }
 
 /// Are the stores flushed before the one that must not come first, and durable in the end? Then only the fence between is
 /// missing, however often their lines were stored to before.
-fn is_late(reader: &TraceReader, missing: &[StoreFact], repair: Option<Repair>) -> Result<bool, ReadError> {
+fn is_late(reader: &TraceReader, missing: &[StoreInfo], repair: Option<Repair>) -> Result<bool, ReadError> {
     if !matches!(repair, Some(Repair { remedy: Remedy::Fence, before: Some(_), .. })) {
         return Ok(false);
     }
     for store in missing {
-        if story::fate(reader, store)? == Fate::Never {
+        if store_history::fate(reader, store)? == Fate::Never {
             return Ok(false);
         }
     }
@@ -267,22 +268,22 @@ impl Known {
     fn explains<R: Recovery>(
         &self,
         reader: &TraceReader,
-        trial: &mut Trial<'_, '_, R>,
+        evaluator: &mut PointEvaluator<'_, '_, R>,
         point: &Point,
         failing: &FailingState,
     ) -> Result<Option<usize>, AnalyseError> {
-        let everything = Assignment::everything(trial.view);
-        if !trial.passes(&everything)? {
+        let everything = Assignment::everything(evaluator.view);
+        if !evaluator.passes(&everything)? {
             return Ok(self.between.get(&around(reader, point, failing)?).copied());
         }
-        let mut restored = Assignment::of(trial.view, &failing.state);
+        let mut restored = Assignment::of(evaluator.view, &failing.state);
         let mut by = None;
-        for (at, line) in trial.view.lines().iter().enumerate() {
+        for (at, line) in evaluator.view.lines().iter().enumerate() {
             let mut kept = restored.0[at].kept as usize;
             let stores = line.stores();
             // Up to the last store of a known culprit.
             for (number, store) in stores.iter().enumerate().skip(kept) {
-                let Some(fact) = story::store(reader, store.event)? else { continue };
+                let Some(fact) = store_history::store(reader, store.event)? else { continue };
                 if let Some(&cause) = self.missing.get(&fact.site) {
                     by.get_or_insert(cause);
                     kept = number + 1;
@@ -293,7 +294,7 @@ impl Known {
             }
         }
         match by {
-            Some(cause) if trial.passes(&restored)? => Ok(Some(cause)),
+            Some(cause) if evaluator.passes(&restored)? => Ok(Some(cause)),
             _ => Ok(None),
         }
     }
@@ -306,7 +307,7 @@ fn around(reader: &TraceReader, point: &Point, failing: &FailingState) -> Result
     if is_breakdown(&failing.verdict) {
         return Ok((symptom, None, None));
     }
-    let last = story::last_store_before(reader, point.at)?.map(|store| store.site);
-    let next = story::stores_in(reader, point.at, EventId(point.at.0.saturating_add(10_000)), 1)?;
+    let last = store_history::last_store_before(reader, point.at)?.map(|store| store.site);
+    let next = store_history::stores_in(reader, point.at, EventId(point.at.0.saturating_add(10_000)), 1)?;
     Ok((symptom, last, next.first().map(|store| store.site)))
 }

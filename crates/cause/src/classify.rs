@@ -17,18 +17,19 @@ use trace::event::EventId;
 use trace::{ReadError, TraceReader};
 
 use crate::minimise::{Minimal, StoreAt};
+use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::program_order::in_program_order;
-use crate::story::{self, Fate, StoreFact};
-use crate::trial::{Assignment, Trial, TrialError};
+use crate::store_history::{self, Fate, StoreInfo};
+use crash::assignment::Assignment;
 
 /// A kind, and the stores on both sides.
 #[derive(Clone, Debug)]
 pub struct Classified {
     pub class: Class,
     /// Not in PM: lost, or not executed yet.
-    pub missing: Vec<StoreFact>,
+    pub missing: Vec<StoreInfo>,
     /// In PM too early.
-    pub present: Vec<StoreFact>,
+    pub present: Vec<StoreInfo>,
     /// The missing stores come after the present ones in the program.
     pub program_order_is_wrong: bool,
     /// The program's own order of stores passes through the failing state.
@@ -38,7 +39,7 @@ pub struct Classified {
 #[derive(Debug, thiserror::Error)]
 pub enum ClassifyError {
     #[error(transparent)]
-    Trial(#[from] TrialError),
+    Evaluate(#[from] EvaluateError),
     #[error(transparent)]
     Read(#[from] ReadError),
     #[error(transparent)]
@@ -54,23 +55,23 @@ pub fn is_breakdown(verdict: &Verdict) -> bool {
 pub fn classify<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
-    trial: &mut Trial<'_, '_, R>,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
     point: &Point,
     minimal: &Minimal,
     verdict: &Verdict,
 ) -> Result<Classified, ClassifyError> {
-    let present = facts(reader, trial, &minimal.present)?;
+    let present = facts(reader, evaluator, &minimal.present)?;
     if minimal.in_program_order {
-        return in_program_order(reader, rules, trial, point.at, present, verdict);
+        return in_program_order(reader, rules, evaluator, point.at, present, verdict);
     }
-    let missing = facts(reader, trial, &minimal.missing)?;
+    let missing = facts(reader, evaluator, &minimal.missing)?;
     if let Some(oldest) = missing.first()
         && present.is_empty()
-        && nothing_came_later(reader, trial, oldest, point.at)?
-        && !trial.passes(&before(trial, oldest.event))?
+        && nothing_came_later(reader, evaluator, oldest, point.at)?
+        && !evaluator.passes(&before(evaluator, oldest.event))?
     {
         // Several stores before one flush: the program was there, between two crash points.
-        return in_program_order(reader, rules, trial, oldest.event, present, verdict);
+        return in_program_order(reader, rules, evaluator, oldest.event, present, verdict);
     }
     if missing.iter().all(|lost| present.iter().any(|there| there.event == lost.event)) && !missing.is_empty() {
         // One store over two lines: no flush can come between its parts.
@@ -85,7 +86,7 @@ pub fn classify<R: Recovery>(
     }
     let mut lost = Vec::new();
     for store in &missing {
-        if story::fate(reader, store)? != Fate::Durable {
+        if store_history::fate(reader, store)? != Fate::Durable {
             lost.push(*store);
         }
     }
@@ -100,7 +101,7 @@ pub fn classify<R: Recovery>(
         };
         return Ok(answer);
     }
-    let class = if !minimal.present.is_empty() && fails_the_other_way_round(trial, minimal)? {
+    let class = if !minimal.present.is_empty() && fails_the_other_way_round(evaluator, minimal)? {
         Class::Atomicity
     } else {
         Class::Ordering
@@ -110,48 +111,51 @@ pub fn classify<R: Recovery>(
 
 fn facts<R: Recovery>(
     reader: &TraceReader,
-    trial: &Trial<'_, '_, R>,
+    evaluator: &PointEvaluator<'_, '_, R>,
     stores: &[StoreAt],
-) -> Result<Vec<StoreFact>, ReadError> {
+) -> Result<Vec<StoreInfo>, ReadError> {
     let mut facts = Vec::new();
     for at in stores {
-        let Some(store) = trial.view.lines()[at.line].stores().get(at.store) else { continue };
-        let line = trial.view.lines()[at.line].id();
-        facts.extend(story::store(reader, store.event)?.map(|fact| StoreFact { line, ..fact }));
+        let Some(store) = evaluator.view.lines()[at.line].stores().get(at.store) else { continue };
+        let line = evaluator.view.lines()[at.line].id();
+        facts.extend(store_history::store(reader, store.event)?.map(|fact| StoreInfo { line, ..fact }));
     }
-    facts.sort_by_key(|fact: &StoreFact| fact.event);
+    facts.sort_by_key(|fact: &StoreInfo| fact.event);
     facts.dedup_by_key(|fact| fact.event);
     Ok(facts)
 }
 
 /// Only the stores that were missing, without those that were there.
-fn fails_the_other_way_round<R: Recovery>(trial: &mut Trial<'_, '_, R>, minimal: &Minimal) -> Result<bool, TrialError> {
-    let mut other = Assignment::guaranteed(trial.view);
+fn fails_the_other_way_round<R: Recovery>(
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    minimal: &Minimal,
+) -> Result<bool, EvaluateError> {
+    let mut other = Assignment::guaranteed(evaluator.view);
     for at in &minimal.missing {
         other.0[at.line] = Content::whole(at.store as u32 + 1);
     }
-    match trial.passes(&other) {
+    match evaluator.passes(&other) {
         Ok(passes) => Ok(!passes),
-        Err(TrialError::Exhausted) => Ok(false),
+        Err(EvaluateError::Exhausted) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
 /// Program order up to an event: every pending store before it is in PM, none after it.
-fn before<R: Recovery>(trial: &Trial<'_, '_, R>, event: EventId) -> Assignment {
+fn before<R: Recovery>(evaluator: &PointEvaluator<'_, '_, R>, event: EventId) -> Assignment {
     let kept = |line: &LineView<'_>| line.stores().iter().take_while(|store| store.event < event).count();
-    Assignment(trial.view.lines().iter().map(|line| Content::whole(kept(line) as u32)).collect())
+    Assignment(evaluator.view.lines().iter().map(|line| Content::whole(kept(line) as u32)).collect())
 }
 
 /// Are all stores after `store` lost as well? Then the state is one that the program passed through.
 fn nothing_came_later<R: Recovery>(
     reader: &TraceReader,
-    trial: &Trial<'_, '_, R>,
-    store: &StoreFact,
+    evaluator: &PointEvaluator<'_, '_, R>,
+    store: &StoreInfo,
     at: EventId,
 ) -> Result<bool, ReadError> {
-    let pending = trial.view.lines().iter().flat_map(|line| line.stores());
+    let pending = evaluator.view.lines().iter().flat_map(|line| line.stores());
     let pending: FxHashSet<EventId> = pending.map(|store| store.event).collect();
-    let later = story::stores_in(reader, EventId(store.event.0 + 1), at, usize::MAX)?;
+    let later = store_history::stores_in(reader, EventId(store.event.0 + 1), at, usize::MAX)?;
     Ok(later.iter().all(|store| pending.contains(&store.event)))
 }

@@ -9,8 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use finding::blame::{self, Libraries};
 use finding::finding::Role;
 use finding::site::Site;
+use operation::boundaries::CrashPosition;
 use operation::equivalence::Equivalence;
-use operation::scene::Scene;
 use rustc_hash::FxHashMap;
 use trace::event::EventId;
 use trace::symbol::Symbolizer;
@@ -51,7 +51,9 @@ impl<'a> Clusters<'a> {
     pub fn describe(&mut self, points: &[EventId]) -> Result<Option<String>, ReadError> {
         let mut clusters: BTreeMap<(String, Vec<String>), BTreeSet<usize>> = BTreeMap::new();
         for &at in points {
-            let (Scene::During(number) | Scene::After(number)) = self.equivalence.scene(at) else { continue };
+            let (CrashPosition::During(number) | CrashPosition::After(number)) = self.equivalence.position(at) else {
+                continue;
+            };
             let kind = self.equivalence.workload.kind(number);
             let usual = self.usual(&kind)?;
             let own = self.functions(number)?;
@@ -69,10 +71,10 @@ impl<'a> Clusters<'a> {
 
     /// A sentence about the operation that made a store, if that was over when power failed; none otherwise.
     pub fn made_before(&self, store: EventId, crash: EventId) -> Option<String> {
-        let Scene::During(number) = self.equivalence.scene(store) else { return None };
-        let (workload, under_way) = (&self.equivalence.workload, self.equivalence.scene(crash));
+        let CrashPosition::During(number) = self.equivalence.position(store) else { return None };
+        let (workload, under_way) = (&self.equivalence.workload, self.equivalence.position(crash));
         let (kind, shown) = (workload.kind(number), workload.shown(number));
-        (under_way != Scene::During(number)).then(|| {
+        (under_way != CrashPosition::During(number)).then(|| {
             format!("the lost store is of operation {number} (`{shown}`, {kind}), which was over when power failed")
         })
     }
@@ -91,7 +93,7 @@ impl<'a> Clusters<'a> {
         if let Some(known) = self.usual.get(kind) {
             return Ok(known.clone());
         }
-        let count = self.equivalence.borders.count().min(self.equivalence.workload.count());
+        let count = self.equivalence.boundaries.count().min(self.equivalence.workload.count());
         let alike: Vec<usize> = (0..count).filter(|&number| self.equivalence.workload.kind(number) == kind).collect();
         let mut usual: Option<BTreeSet<String>> = None;
         for &number in alike.iter().step_by(alike.len().div_ceil(ALIKE).max(1)) {
@@ -111,8 +113,10 @@ impl<'a> Clusters<'a> {
         if let Some(known) = self.functions.get(&number) {
             return Ok(known.clone());
         }
-        let borders = &self.equivalence.borders;
-        let (Some(begin), Some(end)) = (borders.begin(number), borders.end(number)) else { return Ok(Vec::new()) };
+        let boundaries = &self.equivalence.boundaries;
+        let (Some(begin), Some(end)) = (boundaries.begin(number), boundaries.end(number)) else {
+            return Ok(Vec::new());
+        };
         let end = EventId(end.0.min(begin.0.saturating_add(MOST_EVENTS)));
         let mut sites = BTreeSet::new();
         let mut events = self.reader.events_in(EventId(begin.0 + 1)..end);

@@ -13,7 +13,7 @@ use trace::symbol::Symbolizer;
 use crate::analyse::RootCause;
 use crate::lvalue;
 use crate::repair::{Remedy, Repair};
-use crate::story::StoreFact;
+use crate::store_history::StoreInfo;
 
 /// Other sides that are named.
 const NAMED: usize = 4;
@@ -117,7 +117,7 @@ impl Named {
         libraries: &Libraries,
     ) -> Named {
         let mut paths = Vec::new();
-        let mut side = |stores: &[StoreFact], role: Role, with_path: bool| {
+        let mut side = |stores: &[StoreInfo], role: Role, with_path: bool| {
             let mut named: Vec<Location> = Vec::new();
             for store in stores {
                 let frames = blame::frames(store.site, role, tables, symbols);
@@ -278,7 +278,7 @@ fn is_hang(cause: &RootCause) -> bool {
 
 /// What is missing and what is there are parts of one store.
 fn one_store(cause: &RootCause) -> bool {
-    let there = |lost: &StoreFact| cause.present.iter().any(|store| store.event == lost.event);
+    let there = |lost: &StoreInfo| cause.present.iter().any(|store| store.event == lost.event);
     !cause.missing.is_empty() && cause.missing.iter().all(there)
 }
 
@@ -312,7 +312,7 @@ pub fn describe_repair(cause: &RootCause, tables: &Tables, libraries: &Libraries
 }
 
 fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> String {
-    let mut at = |store: StoreFact| place(&blamed(store, Role::Store, tables, symbols, libraries));
+    let mut at = |store: StoreInfo| place(&blamed(store, Role::Store, tables, symbols, libraries));
     let what = match repair.remedy {
         Remedy::Fence => "a fence",
         Remedy::FlushAndFence => "a flush of that line and a fence",
@@ -329,7 +329,7 @@ fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, librari
 
 /// The line of the program to which a store is put down.
 fn blamed(
-    store: StoreFact,
+    store: StoreInfo,
     role: Role,
     tables: &Tables,
     symbols: &mut Symbolizer<'_>,

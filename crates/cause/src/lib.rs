@@ -1,7 +1,7 @@
 //! From failing crash states to root causes.
 //!
 //! ```text
-//!   failing state ──► trial     other states of the same point, run or remembered (memory: what the search has learnt)
+//!   failing state ──► point_evaluator   other states of the same point, run or remembered (verdict_cache)
 //!                       │
 //!                       ▼
 //!                   minimise    the fewest stores that are missing, the fewest that are there
@@ -10,38 +10,17 @@
 //!                       ▼
 //!                   repair      the flush and fence that make the state impossible, tried on the trace
 //!                       ▼
-//!                   explain     a finding, grouped by the code to blame ──► confirm (plain mode, twice) ──► bundle, exhibit
+//!                   explain     a finding, grouped by the code to blame
 //! ```
-//!
-//! [`runner`] runs recovery on crash images: it joins slots, the fork server, plain mode and the oracle.
 
-pub mod again;
 pub mod analyse;
-pub mod bundle;
 pub mod classify;
 pub mod clusters;
-pub mod confirm;
-pub mod exhibit;
 pub mod explain;
-mod hint;
-pub mod hunt;
-mod lvalue;
-pub mod memory;
+pub mod lvalue;
 pub mod minimise;
-mod names;
-mod pace;
-mod patience;
+pub mod point_evaluator;
 mod program_order;
-mod record_recovery;
-mod recovery_hints;
-pub mod rehearse;
-pub mod rehearse_error;
-mod rehearse_live;
-mod rehearse_plain;
-mod rehearse_resumed;
-mod rehearse_windows;
 pub mod repair;
-pub mod runner;
-pub mod story;
-pub mod transient;
-pub mod trial;
+pub mod store_history;
+pub mod verdict_cache;

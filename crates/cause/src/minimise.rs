@@ -3,7 +3,8 @@
 use crash::recovery::Recovery;
 use persistency::point::Content;
 
-use crate::trial::{Assignment, Trial, TrialError};
+use crate::point_evaluator::{EvaluateError, PointEvaluator};
+use crash::assignment::Assignment;
 
 /// A store of a crash point: the line's place in the view, and the store's among the line's pending ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,35 +27,38 @@ pub struct Minimal {
 }
 
 /// Makes a failing state as small as the allowance permits.
-pub fn minimise<R: Recovery>(trial: &mut Trial<'_, '_, R>, failing: Assignment) -> Result<Minimal, TrialError> {
-    let everything = Assignment::everything(trial.view);
-    let in_program_order = !trial.passes(&everything)?;
+pub fn minimise<R: Recovery>(
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    failing: Assignment,
+) -> Result<Minimal, EvaluateError> {
+    let everything = Assignment::everything(evaluator.view);
+    let in_program_order = !evaluator.passes(&everything)?;
     let mut minimal = Minimal { failing, missing: Vec::new(), present: Vec::new(), in_program_order };
     if in_program_order {
         minimal.failing = everything;
     } else {
-        restore(trial, &mut minimal, &everything)?;
+        restore(evaluator, &mut minimal, &everything)?;
     }
     // From here on a result is there; running out of runs only leaves it larger.
-    match take_away(trial, &mut minimal) {
-        Err(TrialError::Exhausted) | Ok(()) => Ok(minimal),
+    match take_away(evaluator, &mut minimal) {
+        Err(EvaluateError::Exhausted) | Ok(()) => Ok(minimal),
         Err(error) => Err(error),
     }
 }
 
 /// Puts back into PM whatever need not be missing.
 fn restore<R: Recovery>(
-    trial: &mut Trial<'_, '_, R>,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
     minimal: &mut Minimal,
     everything: &Assignment,
-) -> Result<(), TrialError> {
+) -> Result<(), EvaluateError> {
     let differs = |at: &usize| minimal.failing.0[*at] != everything.0[*at];
     let lines: Vec<usize> = (0..everything.0.len()).filter(differs).collect();
     let current = minimal.failing.clone();
     let missing = fewest(lines, |kept| {
         let mut candidate = everything.clone();
         kept.iter().for_each(|&at| candidate.0[at] = current.0[at]);
-        Ok(!trial.passes(&candidate)?)
+        Ok(!evaluator.passes(&candidate)?)
     })?;
     let mut failing = everything.clone();
     missing.iter().for_each(|&at| failing.0[at] = current.0[at]);
@@ -65,7 +69,7 @@ fn restore<R: Recovery>(
         while kept < most {
             let mut candidate = failing.clone();
             candidate.0[at] = Content::whole(kept + 1);
-            if trial.passes(&candidate)? {
+            if evaluator.passes(&candidate)? {
                 break;
             }
             failing = candidate;
@@ -78,7 +82,10 @@ fn restore<R: Recovery>(
 }
 
 /// Takes out of PM whatever need not be there.
-fn take_away<R: Recovery>(trial: &mut Trial<'_, '_, R>, minimal: &mut Minimal) -> Result<(), TrialError> {
+fn take_away<R: Recovery>(
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    minimal: &mut Minimal,
+) -> Result<(), EvaluateError> {
     let missing: Vec<usize> = minimal.missing.iter().map(|at| at.line).collect();
     let is_there = |at: &usize| minimal.failing.0[*at].kept > 0 && !missing.contains(at);
     let lines: Vec<usize> = (0..minimal.failing.0.len()).filter(is_there).collect();
@@ -88,13 +95,13 @@ fn take_away<R: Recovery>(trial: &mut Trial<'_, '_, R>, minimal: &mut Minimal) -
         lines.iter().filter(|at| !kept.contains(at)).for_each(|&at| candidate.0[at] = Content::default());
         candidate
     };
-    let needed = fewest(lines.clone(), |kept| Ok(!trial.passes(&without(kept))?))?;
+    let needed = fewest(lines.clone(), |kept| Ok(!evaluator.passes(&without(kept))?))?;
     minimal.failing = without(&needed);
     for &at in &needed {
         while minimal.failing.0[at].kept > 1 {
             let mut candidate = minimal.failing.clone();
             candidate.0[at] = Content::whole(candidate.0[at].kept - 1);
-            if trial.passes(&candidate)? {
+            if evaluator.passes(&candidate)? {
                 break;
             }
             minimal.failing = candidate;
@@ -109,8 +116,8 @@ fn take_away<R: Recovery>(trial: &mut Trial<'_, '_, R>, minimal: &mut Minimal) -
 /// quarters and so on (Zeller's delta debugging, without its complements).
 fn fewest(
     mut items: Vec<usize>,
-    mut still: impl FnMut(&[usize]) -> Result<bool, TrialError>,
-) -> Result<Vec<usize>, TrialError> {
+    mut still: impl FnMut(&[usize]) -> Result<bool, EvaluateError>,
+) -> Result<Vec<usize>, EvaluateError> {
     if items.is_empty() || still(&[])? {
         return Ok(Vec::new());
     }

@@ -10,8 +10,9 @@ use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
 
 use crate::classify::{Classified, ClassifyError, is_breakdown};
-use crate::story::{self, StoreFact};
-use crate::trial::{Assignment, Trial, TrialError};
+use crate::point_evaluator::{EvaluateError, PointEvaluator};
+use crate::store_history::{self, StoreInfo};
+use crash::assignment::Assignment;
 
 /// Places after the crash point that are tried as "the operation is complete here".
 const STEPS_AHEAD: u32 = 48;
@@ -28,24 +29,24 @@ const NAMED: usize = 4;
 pub fn in_program_order<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
-    trial: &mut Trial<'_, '_, R>,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
     at: EventId,
-    mut present: Vec<StoreFact>,
+    mut present: Vec<StoreInfo>,
     verdict: &Verdict,
 ) -> Result<Classified, ClassifyError> {
     let mut at = at;
-    match turning_store(reader, rules, trial, at) {
+    match turning_store(reader, rules, evaluator, at) {
         Ok(Some(store)) => {
             at = EventId(store.event.0 + 1);
             present = vec![store];
         }
-        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) if present.is_empty() => {
-            present.extend(story::last_store_before(reader, at)?);
+        Ok(None) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) if present.is_empty() => {
+            present.extend(store_history::last_store_before(reader, at)?);
         }
-        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) => {}
+        Ok(None) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => {}
         Err(error) => return Err(error),
     }
-    let next = story::stores_in(reader, at, EventId(reader.event_count()), 1)?;
+    let next = store_history::stores_in(reader, at, EventId(reader.event_count()), 1)?;
     let answer = |class, missing, present| Classified {
         class,
         missing,
@@ -61,12 +62,14 @@ pub fn in_program_order<R: Recovery>(
     if next.iter().any(|store| store.site == newest.site) {
         return Ok(answer(Class::Atomicity, next, present));
     }
-    match completed_without(reader, rules, trial, at, &newest) {
+    match completed_without(reader, rules, evaluator, at, &newest) {
         Ok(Some(complete)) => {
-            let missing = story::stores_in(reader, at, complete, NAMED)?;
+            let missing = store_history::stores_in(reader, at, complete, NAMED)?;
             Ok(answer(Class::Ordering, missing, present))
         }
-        Ok(None) | Err(ClassifyError::Trial(TrialError::Exhausted)) => Ok(answer(Class::Atomicity, next, present)),
+        Ok(None) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => {
+            Ok(answer(Class::Atomicity, next, present))
+        }
         Err(error) => Err(error),
     }
 }
@@ -75,24 +78,24 @@ pub fn in_program_order<R: Recovery>(
 fn turning_store<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
-    trial: &mut Trial<'_, '_, R>,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
     at: EventId,
-) -> Result<Option<StoreFact>, ClassifyError> {
+) -> Result<Option<StoreInfo>, ClassifyError> {
     let mut stops = stops_before(reader, at)?;
     stops.drain(..stops.len().saturating_sub(STEPS_BACK));
-    let mut walk = trial.walk(reader, rules)?;
+    let mut walk = evaluator.walk(reader, rules)?;
     let mut good = None;
     for &stop in &stops {
         walk.advance_to(stop)?;
-        if trial.passes_at(&walk.view())? {
+        if evaluator.passes_at(&walk.view())? {
             good = Some(stop);
         }
     }
     let Some(good) = good else { return Ok(None) };
-    let mut walk = trial.walk(reader, rules)?;
-    for store in story::stores_in(reader, good, at, STORES)? {
+    let mut walk = evaluator.walk(reader, rules)?;
+    for store in store_history::stores_in(reader, good, at, STORES)? {
         walk.advance_to(EventId(store.event.0 + 1))?;
-        if !trial.passes_at(&walk.view())? {
+        if !evaluator.passes_at(&walk.view())? {
             return Ok(Some(store));
         }
     }
@@ -104,16 +107,16 @@ fn stops_before(reader: &TraceReader, at: EventId) -> Result<Vec<EventId>, ReadE
     let mut events = reader.events_in(EventId(at.0.saturating_sub(EVENTS_BACK))..at);
     let (mut stops, mut stored) = (Vec::new(), true);
     while let Some((id, event)) = events.next_with_id()? {
-        if is_border(&event.kind) && stored {
+        if is_boundary(&event.kind) && stored {
             stops.push(id);
             stored = false;
         }
-        stored |= StoreFact::of(id, &event).is_some();
+        stored |= StoreInfo::of(id, &event).is_some();
     }
     Ok(stops)
 }
 
-fn is_border(kind: &EventKind<'_>) -> bool {
+fn is_boundary(kind: &EventKind<'_>) -> bool {
     matches!(kind, EventKind::Flush { .. } | EventKind::Fence { .. } | EventKind::Rmw { .. })
 }
 
@@ -122,11 +125,11 @@ fn is_border(kind: &EventKind<'_>) -> bool {
 fn completed_without<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
-    trial: &mut Trial<'_, '_, R>,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
     at: EventId,
-    store: &StoreFact,
+    store: &StoreInfo,
 ) -> Result<Option<EventId>, ClassifyError> {
-    let mut walk = trial.walk(reader, rules)?;
+    let mut walk = evaluator.walk(reader, rules)?;
     walk.advance_to(store.event)?;
     let before = line_with_everything(&walk, LineId::of(store.place));
     walk.advance_to(at)?;
@@ -134,17 +137,17 @@ fn completed_without<R: Recovery>(
         let Some(stop) = next_stop(reader, walk.at())? else { return Ok(None) };
         walk.advance_to(stop)?;
         let view = walk.view();
-        if !trial.passes_at(&view)? {
+        if !evaluator.passes_at(&view)? {
             continue;
         }
         // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
-        let later = story::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
+        let later = store_history::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
         if later.iter().any(|other| other.overlaps(store)) {
             return Ok(None);
         }
-        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(TrialError::from)?;
+        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
         let undone = without(&image, store, &before);
-        return Ok(trial.run(&undone)?.pass.then_some(stop));
+        return Ok(evaluator.run(&undone)?.pass.then_some(stop));
     }
     Ok(None)
 }
@@ -154,10 +157,10 @@ fn next_stop(reader: &TraceReader, from: EventId) -> Result<Option<EventId>, Rea
     let mut events = reader.events_in(from..EventId(reader.event_count()));
     let mut stored = false;
     while let Some((id, event)) = events.next_with_id()? {
-        if is_border(&event.kind) && stored {
+        if is_boundary(&event.kind) && stored {
             return Ok(Some(id));
         }
-        stored |= StoreFact::of(id, &event).is_some();
+        stored |= StoreInfo::of(id, &event).is_some();
     }
     Ok(stored.then_some(EventId(reader.event_count())))
 }
@@ -168,7 +171,7 @@ fn line_with_everything(walk: &Walk<'_>, line: LineId) -> LineBytes {
 }
 
 /// The image with the bytes of a store as they were before it.
-fn without<'g>(image: &CrashImage<'g>, store: &StoreFact, before: &LineBytes) -> CrashImage<'g> {
+fn without<'g>(image: &CrashImage<'g>, store: &StoreInfo, before: &LineBytes) -> CrashImage<'g> {
     let id = LineId::of(store.place);
     let mut bytes = image.line(id);
     let start = (store.place.offset.0 % LINE_BYTES as u64) as usize;

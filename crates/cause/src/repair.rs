@@ -6,7 +6,7 @@ use persistency::tracker::Tracker;
 use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget};
 use trace::{ReadError, TraceReader};
 
-use crate::story::StoreFact;
+use crate::store_history::StoreInfo;
 
 /// What to insert.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub enum Remedy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Repair {
     pub remedy: Remedy,
-    pub after: StoreFact,
+    pub after: StoreInfo,
     /// The store that must not come first; none if that is not known.
-    pub before: Option<StoreFact>,
+    pub before: Option<StoreInfo>,
 }
 
 /// The smallest remedy that works.
@@ -30,8 +30,8 @@ pub fn find(
     reader: &TraceReader,
     rules: Rules,
     at: EventId,
-    missing: &[StoreFact],
-    present: &[StoreFact],
+    missing: &[StoreInfo],
+    present: &[StoreInfo],
 ) -> Result<Option<Repair>, ReadError> {
     let Some(&after) = missing.last() else { return Ok(None) };
     let before = present.iter().rev().find(|store| store.event > after.event).copied();
@@ -48,7 +48,7 @@ fn works(
     reader: &TraceReader,
     rules: Rules,
     at: EventId,
-    missing: &[StoreFact],
+    missing: &[StoreInfo],
     place: EventId,
     remedy: Remedy,
 ) -> Result<bool, ReadError> {
@@ -63,13 +63,13 @@ fn works(
     if place == at {
         insert(&mut tracker, at, missing, remedy);
     }
-    let still_pending = |store: &StoreFact| {
+    let still_pending = |store: &StoreInfo| {
         tracker.line(store.line).is_some_and(|line| line.stores().iter().any(|pending| pending.event == store.event))
     };
     Ok(!missing.iter().any(still_pending))
 }
 
-fn insert(tracker: &mut Tracker, id: EventId, missing: &[StoreFact], remedy: Remedy) {
+fn insert(tracker: &mut Tracker, id: EventId, missing: &[StoreInfo], remedy: Remedy) {
     for store in missing {
         let event = |kind| Event { thread: store.thread, context: store.site.context, pc: store.site.pc, kind };
         if remedy == Remedy::FlushAndFence {

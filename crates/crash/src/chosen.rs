@@ -136,7 +136,7 @@ impl<'r> Sites<'r> {
         Sites { events: reader.events(), at, numbers, call_paths, of_events }
     }
 
-    /// Was there a fence or a border of operations on the way?
+    /// Was there a fence or a boundary of operations on the way?
     fn advance_to(&mut self, at: EventId) -> Result<bool, ReadError> {
         let mut passed = false;
         while self.at < at {

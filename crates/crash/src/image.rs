@@ -9,7 +9,7 @@ use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
 use trace::{OutOfRange, PoolImage, ReadError, TraceReader};
 
 use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
-use crate::scenes::Scenes;
+use crate::crash_positions::CrashPositions;
 
 /// The bytes of a line.
 pub type LineBytes = [u8; LINE_BYTES];
@@ -26,7 +26,7 @@ pub struct GuaranteedImage {
     log: ChangeLog,
     /// The first event that has not happened.
     at: EventId,
-    scenes: Arc<Scenes>,
+    positions: Arc<CrashPositions>,
 }
 
 impl GuaranteedImage {
@@ -34,8 +34,8 @@ impl GuaranteedImage {
     pub fn initial(reader: &TraceReader) -> Result<Self, ReadError> {
         let pools = reader.initial_images()?;
         let appeared = vec![false; pools.len()];
-        let (log, at, scenes) = Default::default();
-        Ok(GuaranteedImage { pools, appeared, log, at, scenes })
+        let (log, at, positions) = Default::default();
+        Ok(GuaranteedImage { pools, appeared, log, at, positions })
     }
 
     /// The first event that has not happened.
@@ -47,13 +47,13 @@ impl GuaranteedImage {
         self.at = at;
     }
 
-    /// See [`Scenes`].
-    pub(crate) fn scene(&self) -> u64 {
-        self.scenes.number(self.at)
+    /// See [`CrashPositions`].
+    pub(crate) fn position(&self) -> u64 {
+        self.positions.number(self.at)
     }
 
-    pub(crate) fn set_scenes(&mut self, scenes: Arc<Scenes>) {
-        self.scenes = scenes;
+    pub(crate) fn set_positions(&mut self, positions: Arc<CrashPositions>) {
+        self.positions = positions;
     }
 
     /// Back to the beginning of the same trace. Cursors stay valid.

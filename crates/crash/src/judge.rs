@@ -10,8 +10,8 @@ use rustc_hash::FxHashMap;
 
 use crate::outcome::{FailingState, PointOutcome, StrategyOutcome};
 use crate::points::Point;
+use crate::read_tree::{ReadTree, ReadTreeCache};
 use crate::recovery::{Read, Recovery, RecoveryError, Verdict};
-use crate::seen::{Seen, SeenCache};
 use crate::strategy::{Reach, StrategySpec};
 use crate::view::{PointView, StateKey};
 
@@ -25,25 +25,29 @@ const KEEP_FAILING: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Knowledge {
     /// None: every state is to be run.
-    seen: Option<RwLock<Seen>>,
+    read_tree: Option<RwLock<ReadTree>>,
     contradicted: AtomicBool,
     notes: Mutex<Vec<String>>,
 }
 
 impl Knowledge {
-    pub fn new(seen: Option<Seen>) -> Self {
-        Knowledge { seen: seen.map(RwLock::new), contradicted: AtomicBool::new(false), notes: Mutex::default() }
+    pub fn new(read_tree: Option<ReadTree>) -> Self {
+        Knowledge {
+            read_tree: read_tree.map(RwLock::new),
+            contradicted: AtomicBool::new(false),
+            notes: Mutex::default(),
+        }
     }
 
     /// What was learnt, if it can be relied on, and notes for the user.
-    pub fn into_parts(self) -> (Option<Seen>, Vec<String>) {
-        let seen = self.seen.filter(|_| !self.contradicted.into_inner());
-        let seen = seen.map(|seen| seen.into_inner().unwrap_or_else(PoisonError::into_inner));
-        (seen, self.notes.into_inner().unwrap_or_else(PoisonError::into_inner))
+    pub fn into_parts(self) -> (Option<ReadTree>, Vec<String>) {
+        let read_tree = self.read_tree.filter(|_| !self.contradicted.into_inner());
+        let read_tree = read_tree.map(|read_tree| read_tree.into_inner().unwrap_or_else(PoisonError::into_inner));
+        (read_tree, self.notes.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    fn seen(&self) -> Option<&RwLock<Seen>> {
-        self.seen.as_ref().filter(|_| !self.contradicted.load(Ordering::Relaxed))
+    fn read_tree(&self) -> Option<&RwLock<ReadTree>> {
+        self.read_tree.as_ref().filter(|_| !self.contradicted.load(Ordering::Relaxed))
     }
 
     fn contradict(&self, what: &str) {
@@ -78,7 +82,7 @@ struct Fate {
 /// One worker's tools.
 pub(crate) struct Judge<'a, R> {
     pub knowledge: &'a Knowledge,
-    pub cache: &'a mut SeenCache,
+    pub cache: &'a mut ReadTreeCache,
     pub recovery: &'a mut R,
     /// Asked before every state.
     pub is_stopped: &'a dyn Fn() -> bool,
@@ -88,8 +92,8 @@ pub(crate) struct Judge<'a, R> {
 
 impl<R: Recovery> Judge<'_, R> {
     pub fn judge(&mut self, view: &PointView<'_>, task: Task<'_>) -> Result<PointOutcome, RecoveryError> {
-        if let Some(seen) = self.knowledge.seen() {
-            self.cache.arrive(&seen.read().unwrap_or_else(PoisonError::into_inner), view);
+        if let Some(read_tree) = self.knowledge.read_tree() {
+            self.cache.arrive(&read_tree.read().unwrap_or_else(PoisonError::into_inner), view);
         }
         let mut outcome = PointOutcome {
             point: *task.point,
@@ -163,10 +167,10 @@ impl<R: Recovery> Judge<'_, R> {
         is_new: bool,
         outcome: &mut PointOutcome,
     ) -> Result<Fate, RecoveryError> {
-        let seen = self.knowledge.seen();
-        if let Some(seen) = seen {
-            let seen = seen.read().unwrap_or_else(PoisonError::into_inner);
-            if let Some(decided) = seen.lookup(self.cache, view, state) {
+        let read_tree = self.knowledge.read_tree();
+        if let Some(read_tree) = read_tree {
+            let read_tree = read_tree.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(decided) = read_tree.lookup(self.cache, view, state) {
                 // What an earlier stage decided is only looked up for what was read.
                 if is_new {
                     outcome.saved += 1;
@@ -182,9 +186,9 @@ impl<R: Recovery> Judge<'_, R> {
         let Some(reads) = observation.reads else {
             return Ok(Fate { verdict: observation.verdict, dirty_reads: None });
         };
-        if let Some(seen) = seen {
-            let mut seen = seen.write().unwrap_or_else(PoisonError::into_inner);
-            if let Err(contradiction) = seen.insert(self.cache, view, state, &reads, &observation.verdict) {
+        if let Some(read_tree) = read_tree {
+            let mut read_tree = read_tree.write().unwrap_or_else(PoisonError::into_inner);
+            if let Err(contradiction) = read_tree.insert(self.cache, view, state, &reads, &observation.verdict) {
                 self.knowledge.contradict(&contradiction.to_string());
             }
         }

@@ -7,15 +7,17 @@
 //!    Walk ─► PointView   dirty lines and guaranteed image at a point   (walk, view, image, changes)
 //!              │
 //!              ▼ Strategy      names crash states                      (strategy/)
-//!              ▼ Seen          decided by what recovery read before?   (seen/)
+//!              ▼ ReadTree      decided by what recovery read before?   (read_tree/)
 //!              ▼ Recovery      else run it: a trait, given from outside (recovery)
 //!           Search ─► Found    outcomes per point, coverage            (search, worker, judge, outcome, journal)
 //! ```
 //!
 //! Knows nothing of processes or of why a recovery fails.
 
+pub mod assignment;
 pub mod changes;
 pub mod chosen;
+pub mod crash_positions;
 pub mod image;
 pub mod journal;
 mod judge;
@@ -24,11 +26,10 @@ mod names;
 mod newest;
 pub mod outcome;
 pub mod points;
+pub mod read_tree;
 pub mod recovery;
 pub mod rounds;
-pub mod scenes;
 pub mod search;
-pub mod seen;
 mod stages;
 pub mod strategy;
 pub mod survey;

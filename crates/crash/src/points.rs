@@ -84,7 +84,7 @@ pub struct Point {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Density {
-    /// Before flushes, fences and the like that have a PM store since the last crash point; at operation borders.
+    /// Before flushes, fences and the like that have a PM store since the last crash point; at operation boundaries.
     #[default]
     Fences,
     /// After each store as well.

@@ -10,13 +10,13 @@ use trace::TraceReader;
 use trace::event::EventId;
 
 use crate::chosen::Chosen;
+use crate::crash_positions::CrashPositions;
 use crate::journal::{Journal, JournalError};
 use crate::judge::Knowledge;
 use crate::outcome::{Coverage, PointOutcome, merge};
+use crate::read_tree::{ReadTree, ReadTreeLimits};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::rounds::{Round, Selection, Shard};
-use crate::scenes::Scenes;
-use crate::seen::{Seen, SeenLimits};
 use crate::stages::stages;
 use crate::strategy::StrategySpec;
 use crate::strategy::inferred::KnownConditions;
@@ -101,7 +101,7 @@ pub struct Found {
     /// For the user.
     pub notes: Vec<String>,
     /// What recovery did, by what it read; none if every state was run.
-    pub seen: Option<Seen>,
+    pub read_tree: Option<ReadTree>,
 }
 
 /// A search that is about to start.
@@ -113,8 +113,8 @@ pub struct Search<'a> {
     pub shard: Shard,
     /// False runs every state.
     pub equivalence: bool,
-    pub limits: SeenLimits,
-    pub scenes: Arc<Scenes>,
+    pub limits: ReadTreeLimits,
+    pub positions: Arc<CrashPositions>,
     pub budget: Budget<'a>,
     /// Finished points go there; those that are there already are not judged again.
     pub journal: Option<&'a Journal>,
@@ -137,8 +137,8 @@ impl<'a> Search<'a> {
             options,
             shard: Shard::WHOLE,
             equivalence: true,
-            limits: SeenLimits::default(),
-            scenes: Arc::default(),
+            limits: ReadTreeLimits::default(),
+            positions: Arc::default(),
             budget: Budget::default(),
             journal: None,
             on_progress: &|_| {},
@@ -148,14 +148,14 @@ impl<'a> Search<'a> {
     /// Searches, with one worker per recovery.
     pub fn run<R: Recovery + Send>(&self, recoveries: &mut [R]) -> Result<Found, SearchError> {
         let stages = stages(self.survey, self.options, self.shard);
-        let knowledge = Knowledge::new(self.equivalence.then(|| Seen::new(self.limits)));
+        let knowledge = Knowledge::new(self.equivalence.then(|| ReadTree::new(self.limits)));
         let mut outcomes = self.journal.map(Journal::outcomes).unwrap_or_default();
         let known: FxHashSet<(u64, StrategySpec)> = outcomes.iter().flat_map(PointOutcome::covers).collect();
         let chosen = Arc::new(Chosen::of(self.reader, self.survey, self.options)?);
         let mut workers = Vec::new();
         for recovery in recoveries {
             let mut walk = Walk::new(self.reader, self.options.rules)?.with_chosen(Arc::clone(&chosen));
-            walk.set_scenes(Arc::clone(&self.scenes));
+            walk.set_positions(Arc::clone(&self.positions));
             workers.push(Worker::new(walk, recovery));
         }
         let totals = Totals::default();
@@ -191,8 +191,8 @@ impl<'a> Search<'a> {
         }
         let points = merge(outcomes);
         let coverage = coverage(self.survey, self.options, self.shard, &points);
-        let (seen, notes) = knowledge.into_parts();
-        Ok(Found { points, coverage, notes, seen })
+        let (read_tree, notes) = knowledge.into_parts();
+        Ok(Found { points, coverage, notes, read_tree })
     }
 
     pub(crate) fn is_stopped(&self, totals: &Totals) -> bool {

@@ -170,9 +170,9 @@ impl Spotter {
             | EventKind::Return { .. } => return None,
         };
         // What is guaranteed may have grown since, though no byte was stored: an operation's end shows that.
-        let border = matches!(kind, PointKind::OperationBegin | PointKind::OperationEnd);
-        let point = self.stores || border && self.others;
-        self.others = !border;
+        let boundary = matches!(kind, PointKind::OperationBegin | PointKind::OperationEnd);
+        let point = self.stores || boundary && self.others;
+        self.others = !boundary;
         if point {
             self.stores = false;
         }

@@ -12,9 +12,9 @@ use trace::event::{EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
 use crate::chosen::Chosen;
+use crate::crash_positions::CrashPositions;
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
-use crate::scenes::Scenes;
 use crate::view::PointView;
 
 /// By which rules stores become guaranteed.
@@ -104,9 +104,9 @@ impl<'r> Walk<'r> {
         Ok(())
     }
 
-    /// From now on states are told apart by the scene they are in, too.
-    pub fn set_scenes(&mut self, scenes: Arc<Scenes>) {
-        self.guaranteed.set_scenes(scenes);
+    /// From now on states are told apart by the position they are in, too.
+    pub fn set_positions(&mut self, positions: Arc<CrashPositions>) {
+        self.guaranteed.set_positions(positions);
     }
 
     /// The first event that has not happened yet.

@@ -8,9 +8,9 @@ use trace::event::EventId;
 use crate::judge::{Judge, Knowledge, Task};
 use crate::outcome::PointOutcome;
 use crate::points::Point;
+use crate::read_tree::ReadTreeCache;
 use crate::recovery::Recovery;
 use crate::search::{Progress, Search, SearchError};
-use crate::seen::SeenCache;
 use crate::stages::Stage;
 use crate::survey::Pick;
 use crate::walk::Walk;
@@ -88,13 +88,13 @@ impl<'s> Shared<'s> {
 /// A walk over the trace with a recovery of its own.
 pub(crate) struct Worker<'r, R> {
     walk: Walk<'r>,
-    cache: SeenCache,
+    cache: ReadTreeCache,
     recovery: &'r mut R,
 }
 
 impl<'r, R: Recovery> Worker<'r, R> {
     pub fn new(walk: Walk<'r>, recovery: &'r mut R) -> Self {
-        Worker { walk, cache: SeenCache::default(), recovery }
+        Worker { walk, cache: ReadTreeCache::default(), recovery }
     }
 
     /// Judges points of the stage until there are no more.

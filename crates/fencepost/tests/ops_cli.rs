@@ -37,14 +37,14 @@ fn cells(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// A sandbox with both programs, operations and a tail.
+/// A sandbox with both programs, operations and a readback.
 fn sandbox() -> Sandbox {
     let sandbox = Sandbox::new();
     for name in ["right", "bug"] {
         std::os::unix::fs::symlink(cells(name), sandbox.path(name)).expect("writable");
     }
     fs::write(sandbox.path("ops"), OPERATIONS).expect("writable");
-    fs::write(sandbox.path("tail"), TAIL).expect("writable");
+    fs::write(sandbox.path("readback"), TAIL).expect("writable");
     sandbox
 }
 
@@ -55,9 +55,9 @@ fn check(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
     sandbox.run_limited(&[&quick, arguments].concat())
 }
 
-/// With operations and tail.
+/// With operations and readback.
 fn fed(sandbox: &Sandbox, arguments: &[&str]) -> Ran {
-    check(sandbox, &[&["--ops", "ops", "--tail", "tail"], arguments].concat())
+    check(sandbox, &[&["--ops", "ops", "--readback", "readback"], arguments].concat())
 }
 
 #[track_caller]
@@ -134,10 +134,10 @@ fn operations_that_are_marked() {
 #[test]
 fn answers_in_a_file() {
     let sandbox = sandbox();
-    let borders = ["--op-begin", "begin_operation", "--op-end", "end_operation", "--answers"];
-    let right = reads_itself(&sandbox, "right", &[&borders[..], &["{answers}"]].concat(), " answers {answers}");
+    let boundaries = ["--op-begin", "begin_operation", "--op-end", "end_operation", "--answers"];
+    let right = reads_itself(&sandbox, "right", &[&boundaries[..], &["{answers}"]].concat(), " answers {answers}");
     assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
-    let found = reads_itself(&sandbox, "bug", &[&borders[..], &["told"]].concat(), " answers told");
+    let found = reads_itself(&sandbox, "bug", &[&boundaries[..], &["told"]].concat(), " answers told");
     assert_the_bug(&found);
     let id = found.out.split("fencepost replay ").nth(1).and_then(|rest| rest.split('`').next()).expect("a command");
     sandbox.run(&["replay", id]).expect(1, &["reproduced"]);
@@ -183,18 +183,18 @@ fn programs_that_cannot_be_judged() {
 #[test]
 fn the_plain_engine_compares_whole_outputs() {
     let sandbox = sandbox();
-    let right = fed(&sandbox, &["--engine", "plain", "--", "./right", "p", "stdin"]);
+    let right = fed(&sandbox, &["--engine", "native", "--", "./right", "p", "stdin"]);
     assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
-    let bug = fed(&sandbox, &["--engine", "plain", "--", "./bug", "q", "stdin"]);
+    let bug = fed(&sandbox, &["--engine", "native", "--", "./bug", "q", "stdin"]);
     assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
     assert!(
         bug.out.contains("`cell->value` in `put`") && bug.out.contains("as in any run without a crash"),
         "{}",
         bug.out
     );
-    let varies = fed(&sandbox, &["--engine", "plain", "--", "./right", "r", "varies"]);
+    let varies = fed(&sandbox, &["--engine", "native", "--", "./right", "r", "varies"]);
     without_numbers(varies).golden("plain-engine-answers-vary");
-    let windows = ["--window-separator", "||", "--engine", "plain", "--", "./right", "s", "stdin"];
+    let windows = ["--window-separator", "||", "--engine", "native", "--", "./right", "s", "stdin"];
     fs::write(sandbox.path("ops"), "put 1 11 || put 2 22\n").expect("writable");
     fed(&sandbox, &windows).golden("plain-engine-with-windows");
 }
@@ -223,8 +223,8 @@ fn workloads_that_are_none() {
     fs::write(sandbox.path("keys"), "[operations]\nget = \"get {key}\"\n").expect("writable");
     said(&["--ops", "none"], "no-operations-file");
     said(&["--ops", "empty.txt"], "no-operations");
-    said(&["--ops", "ops", "--tail", "many"], "too-many-operations");
-    said(&["--ops", "ops", "--tail", "none"], "no-tail-file");
+    said(&["--ops", "ops", "--readback", "many"], "too-many-operations");
+    said(&["--ops", "ops", "--readback", "none"], "no-readback-file");
     said(&["--grammar", "none"], "no-grammar-file");
     said(&["--grammar", "hole"], "grammar-with-an-unknown-hole");
     said(&["--grammar", "keys"], "grammar-without-an-insert");

@@ -1,4 +1,4 @@
-//! Operations under bad luck: the user loses patience, the machine runs out of room, processes are killed, and programs read
+//! Operations under bad luck: the user loses deadline, the machine runs out of room, processes are killed, and programs read
 //! their standard input in unusual ways.
 
 #[expect(dead_code, reason = "each test binary uses its own part")]
@@ -15,11 +15,11 @@ const TAIL: &str = "get 1\nget 2\n";
 /// How many these are.
 const LINES: usize = 6;
 
-/// `reader` with operations and a tail beside it.
+/// `reader` with operations and a readback beside it.
 fn case(flags: &[&str]) -> Case {
     let case = Case::of("reader", flags);
     fs::write(case.sandbox.path("ops"), OPERATIONS).expect("writable");
-    fs::write(case.sandbox.path("tail"), TAIL).expect("writable");
+    fs::write(case.sandbox.path("readback"), TAIL).expect("writable");
     case
 }
 
@@ -46,8 +46,8 @@ const HELD: &[&str] = &[
     "program-order",
     "--ops",
     "ops",
-    "--tail",
-    "tail",
+    "--readback",
+    "readback",
 ];
 
 #[test]
@@ -85,11 +85,11 @@ fn check(case: &Case, way: &str) -> cli_support::Ran {
     let _ = fs::remove_file(case.sandbox.path(&case.pool));
     let mut line =
         vec!["check", "--no-lint", "--jobs", "1", "--strategy", "program-order,guaranteed-only", "--ops", "ops"];
-    line.extend(["--tail", "tail", "--output", "trace", "--", "./reader", &case.pool, way]);
+    line.extend(["--readback", "readback", "--output", "trace", "--", "./reader", &case.pool, way]);
     case.run(&line)
 }
 
-/// The borders of a recording, and the stores between them.
+/// The boundaries of a recording, and the stores between them.
 fn shape(case: &Case) -> String {
     let dump = case.run(&["trace", "dump", "trace"]).out;
     let names = [("operation-begin", '('), ("store", 's'), ("operation-end", ')')];
@@ -160,7 +160,7 @@ fn no_room_for_pools() {
             "mount -t tmpfs -o size={memory} tmpfs /dev/shm && mount -t tmpfs -o size={disk} tmpfs small && exec \"$@\""
         );
         let mut line = vec!["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops"];
-        line.extend(["--tail", "tail", "--output", "trace", "--", "./reader", &case.pool, "bytes"]);
+        line.extend(["--readback", "readback", "--output", "trace", "--", "./reader", &case.pool, "bytes"]);
         let fencepost = case.sandbox.command(&line);
         let mut command = std::process::Command::new("unshare");
         command.args(["-r", "-m", "sh", "-c", &mount, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());

@@ -22,8 +22,9 @@ fn check(variant: &str, operations: &str) -> Ran {
     cc.arg(targets.join("crash/include")).arg("-o").arg(sandbox.path("accounts"));
     assert!(cc.arg(targets.join("ops/windows/accounts.c")).status().expect("cc is installed").success());
     fs::write(sandbox.path("ops"), operations).expect("writable");
-    fs::write(sandbox.path("tail"), TAIL).expect("writable");
-    let options = ["check", "--no-lint", "--jobs", "1", "--ops", "ops", "--tail", "tail", "--window-separator", "||"];
+    fs::write(sandbox.path("readback"), TAIL).expect("writable");
+    let options =
+        ["check", "--no-lint", "--jobs", "1", "--ops", "ops", "--readback", "readback", "--window-separator", "||"];
     sandbox.run_limited(&[&options[..], &["--", "./accounts", "pool"]].concat())
 }
 

@@ -8,7 +8,7 @@
 //! the code, finds the frame to [`blame`] and joins what has the same cause; [`suppress`] removes what is intended.
 
 pub mod blame;
-pub mod exhibit;
+pub mod evidence;
 pub mod finding;
 pub mod glob;
 pub mod group;

@@ -36,7 +36,7 @@ pub(crate) fn lost(tracker: &Tracker, world: &World<'_>) -> Vec<LostStore> {
                 } else {
                     Fate::NeverFlushed { elsewhere }
                 };
-                // What the file system zeroed at the border of a range is not the program's store.
+                // What the file system zeroed at the boundary of a range is not the program's store.
                 if store.route != Route::Zeroed {
                     let (thread, route) = (store.thread, store.route);
                     lost.push(LostStore { event, site, thread, line: line.id(), route, fate });

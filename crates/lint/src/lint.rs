@@ -216,7 +216,7 @@ impl<'t> Pass<'t> {
         let tracker = Tracker::new(options.model.build(options.fences), Detail::LastWriters);
         let tracker = silent::track(reader, lines.iter().copied(), tracker, tag)?;
         let mut lost = judge::lost(&tracker, &self.world);
-        // A store across the border of a line brings its other line along.
+        // A store across the boundary of a line brings its other line along.
         lost.retain(|store| lines.contains(&store.line));
         Ok(lost)
     }

@@ -14,13 +14,13 @@ impl Answers {
     /// Of a run that was given so many operations. What it wrote before the first and after the last is not of interest. There
     /// are fewer answers if it ended early.
     pub fn of(run: &RunReport, operations: usize) -> Answers {
-        let borders = &run.borders[..run.borders.len().min(operations + 1)];
-        let Some(&start) = borders.first() else { return Answers::default() };
+        let boundaries = &run.borders[..run.borders.len().min(operations + 1)];
+        let Some(&start) = boundaries.first() else { return Answers::default() };
         let len = run.stdout.len() as u32;
         // A program that ended inside an operation may have answered it.
-        let unfinished = (borders.len() <= operations).then_some(len);
+        let unfinished = (boundaries.len() <= operations).then_some(len);
         let ends: Vec<u32> =
-            borders[1..].iter().copied().chain(unfinished).map(|end| end.min(len).saturating_sub(start)).collect();
+            boundaries[1..].iter().copied().chain(unfinished).map(|end| end.min(len).saturating_sub(start)).collect();
         let stop = start + ends.last().copied().unwrap_or(0);
         Answers { bytes: run.stdout[(start.min(len)) as usize..(stop.min(len)) as usize].to_vec(), ends }
     }
@@ -86,12 +86,12 @@ mod tests {
 
     use super::*;
 
-    fn run(stdout: &str, borders: &[u32]) -> RunReport {
+    fn run(stdout: &str, boundaries: &[u32]) -> RunReport {
         RunReport {
             end: End::Exited(0),
             stdout: stdout.into(),
             stderr: Vec::new(),
-            borders: borders.to_vec(),
+            borders: boundaries.to_vec(),
             output_cut: false,
             cpu: Duration::ZERO,
             wall: Duration::ZERO,

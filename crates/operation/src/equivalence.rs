@@ -5,9 +5,9 @@ use recover::report::RunReport;
 use trace::event::EventId;
 
 use crate::answers::{Answers, shown};
+use crate::boundaries::{CrashPosition, OperationBoundaries};
 use crate::expected::Expected;
 use crate::resumed::{self, Templates};
-use crate::scene::{Borders, Scene};
 use crate::workload::Workload;
 
 /// How a recovered process is asked.
@@ -23,27 +23,27 @@ pub enum Asking {
 #[derive(Clone, Debug)]
 pub struct Equivalence {
     pub workload: Workload,
-    pub borders: Borders,
+    pub boundaries: OperationBoundaries,
     pub expected: Expected,
     pub asking: Asking,
 }
 
 impl Equivalence {
-    pub fn scene(&self, at: EventId) -> Scene {
-        self.borders.scene(at)
+    pub fn position(&self, at: EventId) -> CrashPosition {
+        self.boundaries.position(at)
     }
 
-    /// What a process that recovered in this scene is asked: stretches of the workload's text.
-    pub fn stretches(&self, scene: Scene) -> Vec<std::ops::Range<u64>> {
+    /// What a process that recovered in this position is asked: byte_ranges of the workload's text.
+    pub fn byte_ranges(&self, position: CrashPosition) -> Vec<std::ops::Range<u64>> {
         if self.asking != Asking::Fed {
             return Vec::new();
         }
-        self.workload.stretches(self.expected.asked(scene))
+        self.workload.byte_ranges(self.expected.asked(position))
     }
 
-    /// Answers that are right in this scene, as text: all, one after the other. Empty if nothing is known.
-    pub fn allowed(&self, scene: Scene) -> Vec<Vec<u8>> {
-        self.expected.right(scene).iter().map(|answers| self.written(answers)).collect()
+    /// Answers that are right in this position, as text: all, one after the other. Empty if nothing is known.
+    pub fn allowed(&self, position: CrashPosition) -> Vec<Vec<u8>> {
+        self.expected.right(position).iter().map(|answers| self.written(answers)).collect()
     }
 
     /// These answers as text. The end of a run is none.
@@ -52,38 +52,38 @@ impl Equivalence {
         answers.bytes()[..answers.bytes().len() - end.map_or(0, <[u8]>::len)].to_vec()
     }
 
-    /// A run of the uninstrumented program, of which the borders are not known.
-    pub fn judge_plain(&self, scene: Scene, run: &RunReport) -> Verdict {
+    /// A run of the uninstrumented program, of which the boundaries are not known.
+    pub fn judge_native(&self, position: CrashPosition, run: &RunReport) -> Verdict {
         match self.asking {
             Asking::Fed => {
-                let mut verdict = judge_whole(&self.allowed(scene), &run.stdout);
+                let mut verdict = judge_whole(&self.allowed(position), &run.stdout);
                 if !verdict.pass {
-                    verdict.symptom.text = format!("{} ({})", verdict.symptom.text, self.told(scene));
+                    verdict.symptom.text = format!("{} ({})", verdict.symptom.text, self.told(position));
                 }
                 verdict
             }
-            Asking::Resumed(_) => self.judge(scene, run, Verdict::pass()),
+            Asking::Resumed(_) => self.judge(position, run, Verdict::pass()),
         }
     }
 
-    /// A run of which the borders are known; `end` is the verdict on how it ended.
-    pub fn judge(&self, scene: Scene, run: &RunReport, end: Verdict) -> Verdict {
-        let asked: Vec<usize> = self.workload.numbers(self.expected.asked(scene)).collect();
-        if !end.pass && self.fails_rightly(scene, run) {
+    /// A run of which the boundaries are known; `end` is the verdict on how it ended.
+    pub fn judge(&self, position: CrashPosition, run: &RunReport, end: Verdict) -> Verdict {
+        let asked: Vec<usize> = self.workload.numbers(self.expected.asked(position)).collect();
+        if !end.pass && self.fails_rightly(position, run) {
             return Verdict::pass();
         }
         let is_over = self.asking == Asking::Fed && run.borders.len() > asked.len();
         if !end.pass && !is_over {
-            return self.ended(scene, run, end, &asked);
+            return self.ended(position, run, end, &asked);
         }
         let answers = match self.asking {
             Asking::Fed => Answers::of(run, asked.len()),
             Asking::Resumed(_) => resumed::answers(run),
         };
-        let right = self.expected.right(scene);
+        let right = self.expected.right(position);
         let differs: Option<Vec<usize>> = right.iter().map(|right| answers.first_difference(right)).collect();
         let Some(differs) = differs.filter(|differs| !differs.is_empty()) else {
-            return if end.pass { end } else { self.ended_last(scene, end) };
+            return if end.pass { end } else { self.ended_last(position, end) };
         };
         let number = differs.iter().copied().max().unwrap_or(0);
         // The first answer that fits none; if each fits one of them, it is the mixture that is wrong.
@@ -91,47 +91,54 @@ impl Equivalence {
         let operation = asked.get(wrong.unwrap_or(number)).copied();
         let kind = operation.map_or_else(|| "?".into(), |operation| self.workload.kind(operation));
         let text = match wrong {
-            Some(at) => self.wrong(scene, operation, &answers, &right, at),
-            None => self.mixed(scene, &differs.iter().map(|&at| asked.get(at).copied()).collect::<Vec<_>>()),
+            Some(at) => self.wrong(position, operation, &answers, &right, at),
+            None => self.mixed(position, &differs.iter().map(|&at| asked.get(at).copied()).collect::<Vec<_>>()),
         };
         let what = if wrong.is_some() { "answer" } else { "mixed answers" };
         Verdict::fail(format!("{what} of {kind}"), text)
     }
 
     /// Does the program fail in this way without a crash, too? (Some cannot do without an operation.)
-    fn fails_rightly(&self, scene: Scene, run: &RunReport) -> bool {
-        let given = self.workload.numbers(self.expected.asked(scene)).count();
+    fn fails_rightly(&self, position: CrashPosition, run: &RunReport) -> bool {
+        let given = self.workload.numbers(self.expected.asked(position)).count();
         let answers = Answers::of(run, given);
-        self.expected.right_failures(scene, &run.end).contains(&answers)
+        self.expected.right_failures(position, &run.end).contains(&answers)
     }
 
-    /// The same of a run of which the borders are not known.
-    pub fn fails_rightly_plain(&self, scene: Scene, run: &RunReport) -> bool {
-        let right = self.expected.right_failures(scene, &run.end);
+    /// The same of a run of which the boundaries are not known.
+    pub fn fails_rightly_native(&self, position: CrashPosition, run: &RunReport) -> bool {
+        let right = self.expected.right_failures(position, &run.end);
         right.iter().any(|answers| contains(&run.stdout, answers.bytes()))
     }
 
     /// A process that died while it was asked had recovered: it is what recovery left that is wrong.
-    fn ended(&self, scene: Scene, run: &RunReport, end: Verdict, asked: &[usize]) -> Verdict {
+    fn ended(&self, position: CrashPosition, run: &RunReport, end: Verdict, asked: &[usize]) -> Verdict {
         let Some(&number) = run.borders.len().checked_sub(1).and_then(|at| asked.get(at)) else { return end };
         let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
         Verdict::fail(
             format!("end of {}", self.workload.kind(number)),
-            format!("recovery said nothing, but in {} the program {how} ({})", self.named(number), self.told(scene)),
+            format!("recovery said nothing, but in {} the program {how} ({})", self.named(number), self.told(position)),
         )
     }
 
     /// A process that answered everything as it should, and then failed.
-    fn ended_last(&self, scene: Scene, end: Verdict) -> Verdict {
+    fn ended_last(&self, position: CrashPosition, end: Verdict) -> Verdict {
         let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
         let text = format!(
             "recovery said nothing, and every operation after it is answered rightly, but then the program {how} ({})",
-            self.told(scene)
+            self.told(position)
         );
         Verdict::fail(end.symptom.key, text)
     }
 
-    fn wrong(&self, scene: Scene, operation: Option<usize>, own: &Answers, right: &[Answers], at: usize) -> String {
+    fn wrong(
+        &self,
+        position: CrashPosition,
+        operation: Option<usize>,
+        own: &Answers,
+        right: &[Answers],
+        at: usize,
+    ) -> String {
         /// More are not read by anybody.
         const MOST: usize = 4;
         let operation = operation.map_or_else(|| "a later operation".into(), |number| self.named(number));
@@ -150,15 +157,15 @@ impl Equivalence {
             "recovery said nothing, but {operation} is answered {} instead of {} ({})",
             shown(own.get(at)),
             instead.join(" or "),
-            self.told(scene)
+            self.told(position)
         )
     }
 
     /// `differs`: where the answers leave each of the right ones.
-    fn mixed(&self, scene: Scene, differs: &[Option<usize>]) -> String {
+    fn mixed(&self, position: CrashPosition, differs: &[Option<usize>]) -> String {
         let name = |number: Option<usize>| number.map_or_else(|| "a later one".into(), |number| self.named(number));
-        match (scene, differs) {
-            (Scene::During(number), [undone, done]) if self.workload.parts(number).is_empty() => format!(
+        match (position, differs) {
+            (CrashPosition::During(number), [undone, done]) if self.workload.parts(number).is_empty() => format!(
                 "recovery said nothing, but {} is half done: {} is answered as if it had not happened, {} as if it had",
                 self.named(number),
                 name(*undone),
@@ -166,12 +173,12 @@ impl Equivalence {
             ),
             _ => format!(
                 "recovery said nothing, but no order in which operations can have happened explains all answers ({})",
-                self.told(scene)
+                self.told(position)
             ),
         }
     }
 
-    /// `operation 17 (i 5 9)`, or a query of the tail.
+    /// `operation 17 (i 5 9)`, or a query of the readback.
     pub fn named(&self, number: usize) -> String {
         match number < self.workload.count() {
             true => format!("operation {number} (`{}`)", self.workload.shown(number)),
@@ -179,19 +186,21 @@ impl Equivalence {
         }
     }
 
-    fn told(&self, scene: Scene) -> String {
-        match scene {
-            Scene::Before => "the crash came before the first operation".into(),
-            Scene::During(number) if !self.workload.parts(number).is_empty() => {
+    fn told(&self, position: CrashPosition) -> String {
+        match position {
+            CrashPosition::Before => "the crash came before the first operation".into(),
+            CrashPosition::During(number) if !self.workload.parts(number).is_empty() => {
                 format!(
                     "the crash came during {}, any part of which may have happened, in any order",
                     self.named(number)
                 )
             }
-            Scene::During(number) => {
+            CrashPosition::During(number) => {
                 format!("the crash came during {}, which may have happened or not", self.named(number))
             }
-            Scene::After(number) => format!("the crash came after {}, which had been answered", self.named(number)),
+            CrashPosition::After(number) => {
+                format!("the crash came after {}, which had been answered", self.named(number))
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use crate::grammar::{Grammar, Hole, Piece};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Generated {
     pub operations: String,
-    pub tail: String,
+    pub readback: String,
     /// The name of each operation in the grammar.
     pub kinds: Vec<String>,
 }
@@ -30,28 +30,28 @@ pub fn generate(grammar: &Grammar, count: usize, seed: u64) -> Generated {
         }
         operations.push('\n');
     }
-    Generated { operations, tail: tail(grammar, source.used), kinds }
+    Generated { operations, readback: readback(grammar, source.used), kinds }
 }
 
 /// Every query, once per used key if it has a key in it.
-fn tail(grammar: &Grammar, mut keys: Vec<u64>) -> String {
+fn readback(grammar: &Grammar, mut keys: Vec<u64>) -> String {
     keys.sort_unstable();
     keys.dedup();
-    let mut tail = String::new();
+    let mut readback = String::new();
     for query in &grammar.queries {
         let per_key = query.iter().any(|piece| matches!(piece, Piece::Hole(_)));
         let keys: &[u64] = if per_key { &keys } else { &[0] };
         for key in keys {
             for piece in query {
                 match piece {
-                    Piece::Text(text) => tail.push_str(text),
-                    Piece::Hole(_) => write!(tail, "{key}").expect("a string takes everything"),
+                    Piece::Text(text) => readback.push_str(text),
+                    Piece::Hole(_) => write!(readback, "{key}").expect("a string takes everything"),
                 }
             }
-            tail.push('\n');
+            readback.push('\n');
         }
     }
-    tail
+    readback
 }
 
 struct Source<'g> {
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     const KV: &str = "[operations]\ninsert = \"i {newkey} {value}\"\ndelete = \"d {key}\"\n[weights]\ninsert = 3\n\
-                      [tail]\nqueries = [\"g {key}\", \"n\"]\n[keys]\nrange = 100";
+                      [readback]\nqueries = [\"g {key}\", \"n\"]\n[keys]\nrange = 100";
 
     #[test]
     fn inserts_take_new_keys_and_the_rest_used_ones() {
@@ -166,8 +166,8 @@ mod tests {
                 _ => assert!(used.contains(words[1]), "{line}"),
             }
         }
-        assert_eq!(made.tail.lines().count(), used.len() + 1);
-        assert!(made.tail.ends_with("\nn\n"));
+        assert_eq!(made.readback.lines().count(), used.len() + 1);
+        assert!(made.readback.ends_with("\nn\n"));
     }
 
     #[test]

@@ -8,7 +8,7 @@
 //! [weights]            # how often; 1 if nothing is said
 //! insert = 3
 //!
-//! [tail]
+//! [readback]
 //! queries = ["g {key}", "n"]
 //!
 //! [keys]
@@ -82,7 +82,7 @@ pub enum GrammarError {
     NoFirstKey,
     #[error("all weights are 0")]
     NoWeight,
-    #[error("a query of the tail has {{newkey}} or {{value}}; queries can only have {{key}}")]
+    #[error("a query of the readback has {{newkey}} or {{value}}; queries can only have {{key}}")]
     QueryHole,
     #[error("`{0}` is more than one line; an operation is one line")]
     Lines(String),
@@ -95,8 +95,8 @@ struct File {
     operations: BTreeMap<String, String>,
     #[serde(default)]
     weights: BTreeMap<String, u32>,
-    #[serde(default)]
-    tail: Tail,
+    #[serde(default, alias = "tail")]
+    readback: Readback,
     #[serde(default)]
     keys: Keys,
     #[serde(default)]
@@ -105,7 +105,7 @@ struct File {
 
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Tail {
+struct Readback {
     #[serde(default)]
     queries: Vec<String>,
 }
@@ -142,8 +142,12 @@ impl Grammar {
             let weight = file.weights.get(name).copied().unwrap_or(1);
             kinds.push(Kind { name: name.clone(), template: template(name, text)?, weight });
         }
-        let queries =
-            file.tail.queries.iter().map(|text| template("tail", text)).collect::<Result<Vec<_>, GrammarError>>()?;
+        let queries = file
+            .readback
+            .queries
+            .iter()
+            .map(|text| template("readback", text))
+            .collect::<Result<Vec<_>, GrammarError>>()?;
         let bad = |piece: &Piece| matches!(piece, Piece::Hole(Hole::NewKey | Hole::Value));
         if queries.iter().flatten().any(bad) {
             return Err(GrammarError::QueryHole);
@@ -200,7 +204,7 @@ mod tests {
     #[test]
     fn templates_are_taken_apart() {
         let grammar =
-            Grammar::parse("[operations]\nput = \"i {newkey}={value};\"\n[tail]\nqueries = [\"g {key}\"]").unwrap();
+            Grammar::parse("[operations]\nput = \"i {newkey}={value};\"\n[readback]\nqueries = [\"g {key}\"]").unwrap();
         let text = |text: &str| Piece::Text(text.into());
         let put = [text("i "), Piece::Hole(Hole::NewKey), text("="), Piece::Hole(Hole::Value), text(";")];
         assert_eq!(grammar.kinds[0].template, put);
@@ -217,7 +221,7 @@ mod tests {
         assert_eq!(error("[operations]\na = \"x\"\n[weights]\nb = 1"), GrammarError::UnknownWeight("b".into()));
         assert_eq!(error("[operations]\na = \"d {key}\""), GrammarError::NoFirstKey);
         assert_eq!(error("[operations]\na = \"x\"\n[weights]\na = 0"), GrammarError::NoWeight);
-        assert_eq!(error("[operations]\na = \"x\"\n[tail]\nqueries = [\"{value}\"]"), GrammarError::QueryHole);
+        assert_eq!(error("[operations]\na = \"x\"\n[readback]\nqueries = [\"{value}\"]"), GrammarError::QueryHole);
         assert_eq!(error("[operations]\na = \"x\\ny\""), GrammarError::Lines("a".into()));
     }
 }

@@ -1,9 +1,9 @@
 //! Operations: the steps of a workload, one line each, and the answers that tell a right recovery from a silent loss.
 //!
 //! ```text
-//!   grammar ──► generate ──► workload (operations, tail of queries)
+//!   grammar ──► generate ──► workload (operations, readback of queries)
 //!                                │
-//!   trace ──► scenes: which operation was under way at a crash point
+//!   trace ──► positions: which operation was under way at a crash point
 //!                                │            expected: answers of runs without a crash
 //!                                ▼                        │
 //!                 what a recovered process is asked ──► equivalence ──► verdict
@@ -12,12 +12,12 @@
 //! if *k* had happened, or as if it had not.
 
 pub mod answers;
+pub mod boundaries;
 pub mod equivalence;
 pub mod expected;
 pub mod generate;
 pub mod grammar;
 mod queries;
 pub mod resumed;
-pub mod scene;
 pub mod window;
 pub mod workload;

@@ -1,4 +1,4 @@
-//! Which queries of the tail a recovered process is asked. All of them, where they are few; else those about what the operations
+//! Which queries of the readback a recovered process is asked. All of them, where they are few; else those about what the operations
 //! around the crash touched, and a sample of the others.
 
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ pub(crate) struct Queries {
 }
 
 impl Queries {
-    pub fn of(text: &[u8], operations: &[Range<u64>], tail: &[Range<u64>]) -> Queries {
+    pub fn of(text: &[u8], operations: &[Range<u64>], readback: &[Range<u64>]) -> Queries {
         let line = |range: &Range<u64>| &text[range.start as usize..range.end as usize];
         let mut by_word: HashMap<&[u8], Vec<u32>> = HashMap::new();
         for (number, operation) in (0..).zip(operations) {
@@ -34,7 +34,7 @@ impl Queries {
             numbers.dedup();
             Some(numbers)
         };
-        Queries { about: tail.iter().map(about).collect(), most: usize::MAX }
+        Queries { about: readback.iter().map(about).collect(), most: usize::MAX }
     }
 
     pub fn limit(&mut self, most: usize) {
@@ -93,8 +93,8 @@ mod tests {
 
     fn workload(most: usize) -> Workload {
         let operations: String = (0..100).map(|key| format!("i {key} {}\n", key + 1000)).collect();
-        let tail: String = (0..100).map(|key| format!("g {key}\n")).chain(["n\n".to_owned()]).collect();
-        let mut workload = Workload::new(operations.as_bytes(), tail.as_bytes()).unwrap();
+        let readback: String = (0..100).map(|key| format!("g {key}\n")).chain(["n\n".to_owned()]).collect();
+        let mut workload = Workload::new(operations.as_bytes(), readback.as_bytes()).unwrap();
         workload.limit_queries(most);
         workload
     }
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn few_are_all_asked() {
         assert_eq!(workload(101).queries(7), (0..101).collect::<Vec<_>>());
-        assert_eq!(workload(101).tail_stretches(7).len(), 1);
+        assert_eq!(workload(101).readback_ranges(7).len(), 1);
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
         assert!(asked.contains(&100), "what is about everything is always asked");
         assert!((46..54).all(|key| asked.contains(&key)), "{asked:?}");
         assert_ne!(workload.queries(50), workload.queries(51));
-        let bytes: u64 = workload.stretches(50..52).iter().map(|stretch| stretch.end - stretch.start).sum();
+        let bytes: u64 = workload.byte_ranges(50..52).iter().map(|stretch| stretch.end - stretch.start).sum();
         let wanted: usize = workload.numbers(50..52).map(|number| workload.shown(number).len() + 1).sum();
         assert_eq!(bytes as usize, wanted);
     }

@@ -9,7 +9,7 @@ use std::path::Path;
 use recover::report::{End, RunReport};
 
 use crate::answers::Answers;
-use crate::scene::Scene;
+use crate::boundaries::CrashPosition;
 
 /// What the end of a run is called among the operations.
 pub const EXIT: &str = "exit";
@@ -24,10 +24,10 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// The command that goes on after a crash in this scene.
-    pub fn resume(&self, scene: Scene, pool: &Path) -> Vec<String> {
-        let under_way = scene.next().checked_sub(1).map_or_else(|| "-1".into(), |number| number.to_string());
-        filled(&self.resume, pool, &scene.next().to_string(), &under_way)
+    /// The command that goes on after a crash in this position.
+    pub fn resume(&self, position: CrashPosition, pool: &Path) -> Vec<String> {
+        let under_way = position.next().checked_sub(1).map_or_else(|| "-1".into(), |number| number.to_string());
+        filled(&self.resume, pool, &position.next().to_string(), &under_way)
     }
 
     /// The command that leaves this operation out.
@@ -73,9 +73,9 @@ mod tests {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
         let templates = Templates { resume: words("drv {pool} {next} {k}"), without: words("drv --skip={k}") };
         let pool = Path::new("/p");
-        assert_eq!(templates.resume(Scene::During(3), pool).join(" "), "drv /p 4 3");
-        assert_eq!(templates.resume(Scene::After(3), pool).join(" "), "drv /p 4 3");
-        assert_eq!(templates.resume(Scene::Before, pool).join(" "), "drv /p 0 -1");
+        assert_eq!(templates.resume(CrashPosition::During(3), pool).join(" "), "drv /p 4 3");
+        assert_eq!(templates.resume(CrashPosition::After(3), pool).join(" "), "drv /p 4 3");
+        assert_eq!(templates.resume(CrashPosition::Before, pool).join(" "), "drv /p 0 -1");
         assert_eq!(templates.without(2, pool).join(" "), "drv --skip=2");
     }
 

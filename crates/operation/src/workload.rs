@@ -1,4 +1,4 @@
-//! The operations of a workload and the queries of its tail, as lines of one text.
+//! The operations of a workload and the queries of its readback, as lines of one text.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -8,22 +8,22 @@ use recover::command::{MAX_ANSWERS, MAX_STRETCHES};
 use crate::queries::Queries;
 use crate::resumed::EXIT;
 
-/// Operations in order, then the tail.
+/// Operations in order, then the readback.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Workload {
     text: Arc<[u8]>,
     /// Each line with its newline.
     operations: Vec<Range<u64>>,
-    tail: Vec<Range<u64>>,
+    readback: Vec<Range<u64>>,
     queries: Queries,
-    /// Of operations that are windows: their parts, as lines behind the tail. Empty for all others.
+    /// Of operations that are windows: their parts, as lines behind the readback. Empty for all others.
     parts: Vec<Vec<Range<u64>>>,
     /// What kind of operation each is, if somebody has names for them.
     kinds: Vec<String>,
 }
 
 /// Operations and queries of a program that reads them from standard input: one run is given all of them, and the end of the
-/// last answer is a border, too.
+/// last answer is a boundary, too.
 pub const MAX_LINES: usize = MAX_ANSWERS - 1;
 
 /// Operations at the same time in one window: every order of every part of them must be run once.
@@ -37,7 +37,7 @@ pub enum WorkloadError {
     ZeroByte(usize),
     #[error(
         "{operations} operations and {queries} queries are more than the {MAX_LINES} whose answers can be told apart in one run; \
-         give it fewer operations, or a shorter tail"
+         give it fewer operations, or a shorter readback"
     )]
     TooLong { operations: usize, queries: usize },
     #[error(
@@ -49,9 +49,9 @@ pub enum WorkloadError {
 
 impl Workload {
     /// From the lines of two texts. Empty lines are operations too: some programs take them.
-    pub fn new(operations: &[u8], tail: &[u8]) -> Result<Workload, WorkloadError> {
-        let workload = Workload::of_lines(operations, tail)?;
-        match (workload.count(), workload.tail_count()) {
+    pub fn new(operations: &[u8], readback: &[u8]) -> Result<Workload, WorkloadError> {
+        let workload = Workload::of_lines(operations, readback)?;
+        match (workload.count(), workload.readback_count()) {
             (operations, queries) if operations + queries > MAX_LINES => {
                 Err(WorkloadError::TooLong { operations, queries })
             }
@@ -59,16 +59,16 @@ impl Workload {
         }
     }
 
-    fn of_lines(operations: &[u8], tail: &[u8]) -> Result<Workload, WorkloadError> {
-        let mut text = Vec::with_capacity(operations.len() + tail.len() + 2);
+    fn of_lines(operations: &[u8], readback: &[u8]) -> Result<Workload, WorkloadError> {
+        let mut text = Vec::with_capacity(operations.len() + readback.len() + 2);
         let operations = add_lines(&mut text, operations);
-        let tail = add_lines(&mut text, tail);
+        let readback = add_lines(&mut text, readback);
         if operations.is_empty() {
             return Err(WorkloadError::Empty);
         }
-        let queries = Queries::of(&text, &operations, &tail);
+        let queries = Queries::of(&text, &operations, &readback);
         let parts = vec![Vec::new(); operations.len()];
-        let workload = Workload { text: text.into(), operations, tail, queries, parts, kinds: Vec::new() };
+        let workload = Workload { text: text.into(), operations, readback, queries, parts, kinds: Vec::new() };
         match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),
@@ -91,7 +91,7 @@ impl Workload {
         Ok(self)
     }
 
-    /// The parts of an operation that is a window, as stretches; none if it is none.
+    /// The parts of an operation that is a window, as byte_ranges; none if it is none.
     pub fn parts(&self, number: usize) -> &[Range<u64>] {
         self.parts.get(number).map_or(&[], Vec::as_slice)
     }
@@ -107,7 +107,7 @@ impl Workload {
         Workload::of_lines(text.unwrap_or(nameless.as_bytes()), EXIT.as_bytes())
     }
 
-    /// All lines: what the stretches refer to.
+    /// All lines: what the byte_ranges refer to.
     pub fn text(&self) -> &Arc<[u8]> {
         &self.text
     }
@@ -118,18 +118,18 @@ impl Workload {
         self.text.iter().fold(0xcbf2_9ce4_8422_2325, step) ^ self.operations.len() as u64
     }
 
-    /// The operations, without the tail, as the program reads them.
+    /// The operations, without the readback, as the program reads them.
     pub fn operations(&self) -> &[u8] {
         self.slice(&merged(&self.operations))
     }
 
-    /// How many operations there are, without the tail.
+    /// How many operations there are, without the readback.
     pub fn count(&self) -> usize {
         self.operations.len()
     }
 
-    pub fn tail_count(&self) -> usize {
-        self.tail.len()
+    pub fn readback_count(&self) -> usize {
+        self.readback.len()
     }
 
     /// An operation as the program reads it.
@@ -141,9 +141,9 @@ impl Workload {
         &self.text[range.start as usize..range.end as usize]
     }
 
-    /// An operation, or a query of the tail (they follow the last operation), for people.
+    /// An operation, or a query of the readback (they follow the last operation), for people.
     pub fn shown(&self, number: usize) -> String {
-        let range = self.operations.get(number).or_else(|| self.tail.get(number - self.operations.len()));
+        let range = self.operations.get(number).or_else(|| self.readback.get(number - self.operations.len()));
         let line = range.map_or(&b"?"[..], |range| self.slice(range));
         String::from_utf8_lossy(line.trim_ascii_end()).into_owned()
     }
@@ -161,7 +161,7 @@ impl Workload {
         self.shown(number).split_whitespace().next().unwrap_or_default().to_owned()
     }
 
-    /// A process that recovered is asked at most so many queries of the tail.
+    /// A process that recovered is asked at most so many queries of the readback.
     pub fn limit_queries(&mut self, most: usize) {
         self.queries.limit(most.min(MAX_STRETCHES - 1 - MAX_PARTS));
     }
@@ -171,7 +171,7 @@ impl Workload {
         self.queries.count()
     }
 
-    /// The operations of a run that recovered before operation `range.start`: these, then queries of the tail. Their numbers as
+    /// The operations of a run that recovered before operation `range.start`: these, then queries of the readback. Their numbers as
     /// [`shown`](Self::shown) takes them.
     pub fn numbers(&self, range: Range<usize>) -> impl Iterator<Item = usize> + use<> {
         let (count, queries) = (self.count(), self.queries.asked(range.start));
@@ -179,25 +179,25 @@ impl Workload {
     }
 
     /// What such a run reads.
-    pub fn stretches(&self, range: Range<usize>) -> Vec<Range<u64>> {
-        let queries = self.tail_stretches(range.start);
+    pub fn byte_ranges(&self, range: Range<usize>) -> Vec<Range<u64>> {
+        let queries = self.readback_ranges(range.start);
         [self.stretch(range)].into_iter().chain(queries).filter(|stretch| !stretch.is_empty()).collect()
     }
 
     /// The queries that are asked after a crash before operation `next`.
-    pub fn tail_stretches(&self, next: usize) -> Vec<Range<u64>> {
-        let mut stretches: Vec<Range<u64>> = Vec::new();
+    pub fn readback_ranges(&self, next: usize) -> Vec<Range<u64>> {
+        let mut byte_ranges: Vec<Range<u64>> = Vec::new();
         for query in self.queries.asked(next) {
-            let line = &self.tail[query];
-            match stretches.last_mut().filter(|last| last.end == line.start) {
+            let line = &self.readback[query];
+            match byte_ranges.last_mut().filter(|last| last.end == line.start) {
                 Some(last) => last.end = line.end,
-                None => stretches.push(line.clone()),
+                None => byte_ranges.push(line.clone()),
             }
         }
-        stretches
+        byte_ranges
     }
 
-    /// Their numbers in the tail.
+    /// Their numbers in the readback.
     pub fn queries(&self, next: usize) -> Vec<usize> {
         self.queries.asked(next)
     }
@@ -207,13 +207,13 @@ impl Workload {
         merged(&self.operations[range])
     }
 
-    pub fn tail_stretch(&self) -> Range<u64> {
-        merged(&self.tail)
+    pub fn readback_range(&self) -> Range<u64> {
+        merged(&self.readback)
     }
 
-    /// One query of the tail.
-    pub fn query_stretch(&self, number: usize) -> Range<u64> {
-        self.tail.get(number).cloned().unwrap_or_default()
+    /// One query of the readback.
+    pub fn query_range(&self, number: usize) -> Range<u64> {
+        self.readback.get(number).cloned().unwrap_or_default()
     }
 }
 
@@ -248,13 +248,13 @@ mod tests {
     #[test]
     fn lines_and_stretches() {
         let workload = Workload::new(b"i 1 2\nd 1\ng 1", b"g 1\nn\n").unwrap();
-        assert_eq!((workload.count(), workload.tail_count()), (3, 2));
+        assert_eq!((workload.count(), workload.readback_count()), (3, 2));
         assert_eq!(workload.shown(0), "i 1 2");
         assert_eq!(workload.shown(4), "n");
         assert_eq!(workload.kind(1), "d");
         let text = |range: Range<u64>| workload.slice(&range).to_vec();
         assert_eq!(text(workload.stretch(1..3)), b"d 1\ng 1\n");
-        assert_eq!(text(workload.tail_stretch()), b"g 1\nn\n");
+        assert_eq!(text(workload.readback_range()), b"g 1\nn\n");
         assert_eq!(workload.stretch(2..2), 0..0);
         assert_eq!(workload.numbers(1..2).collect::<Vec<_>>(), [1, 3, 4]);
     }

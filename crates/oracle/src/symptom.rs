@@ -16,7 +16,7 @@ use crate::pattern::Pattern;
 /// The longest complaint in a sentence.
 const LONGEST_QUOTE: usize = 200;
 
-/// Does the second symptom confirm the first? Plain mode sees no call path, and a complaint may name what differs.
+/// Does the second symptom confirm the first? Native mode sees no call path, and a complaint may name what differs.
 pub fn confirms(first: &Symptom, second: &Symptom) -> bool {
     fn head(key: &str) -> &str {
         let end = [": ", " in "].iter().filter_map(|mark| key.find(mark)).min();

@@ -39,7 +39,7 @@ pub fn prepare(folder: &Path, variant: u32) -> anyhow::Result<(Vec<String>, [Str
         fs::write(&path, text).map(|()| path.display().to_string())
     });
     let (operations, tail) = (operations?, tail?);
-    let options = ["--jobs", "1", "--window-separator", "||", "--ops", &operations, "--tail", &tail];
+    let options = ["--jobs", "1", "--window-separator", "||", "--ops", &operations, "--readback", &tail];
     let command = [program, folder.join("pool")].map(|path| path.display().to_string());
     Ok((options.map(str::to_owned).to_vec(), command))
 }

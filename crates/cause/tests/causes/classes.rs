@@ -2,7 +2,7 @@
 
 use cause::analyse::{Allowance, RootCause};
 use cause::repair::Remedy;
-use cause::story::StoreFact;
+use cause::store_history::StoreInfo;
 use finding::finding::Class;
 
 use crate::recoveries::{Words, analysed, both, causes};
@@ -13,7 +13,7 @@ fn promised(word: Words<'_>) -> Option<&'static str> {
     (word(2) == 1 && word(1) == 0).then_some("exit 1")
 }
 
-fn sites(stores: &[StoreFact]) -> Vec<u64> {
+fn sites(stores: &[StoreInfo]) -> Vec<u64> {
     stores.iter().map(|store| store.site.pc.addr - pc(0)).collect()
 }
 

@@ -1,19 +1,19 @@
 //! Does the program make a store durable?
 
-use cause::story::{self, Fate, StoreFact};
+use cause::store_history::{self, Fate, StoreInfo};
 use persistency::line::LineId;
 use trace::{EventId, LineNo};
 
 use crate::traces::{Recorded, Step, clflush, clwb, fence, fsync, locked, msync, record, store, straddle, stream};
 
 /// The first event's store.
-fn first(recorded: &Recorded) -> StoreFact {
-    story::store(&recorded.reader, EventId(0)).unwrap().expect("a store")
+fn first(recorded: &Recorded) -> StoreInfo {
+    store_history::store(&recorded.reader, EventId(0)).unwrap().expect("a store")
 }
 
 fn is_made_durable(steps: &[Step]) -> bool {
     let recorded = record(steps);
-    story::fate(&recorded.reader, &first(&recorded)).unwrap() == Fate::Durable
+    store_history::fate(&recorded.reader, &first(&recorded)).unwrap() == Fate::Durable
 }
 
 #[test]
@@ -57,19 +57,22 @@ fn of_two_lines_the_one_in_question_counts() {
     let second = LineId { line: LineNo(2), ..fact.line };
     assert!(fact.touches(fact.line) && fact.touches(second));
     assert!(!fact.touches(LineId { line: LineNo(3), ..second }));
-    assert_eq!(story::fate(&recorded.reader, &fact).unwrap(), Fate::Durable);
-    assert_eq!(story::fate(&recorded.reader, &StoreFact { line: second, ..fact }).unwrap(), Fate::Never);
+    assert_eq!(store_history::fate(&recorded.reader, &fact).unwrap(), Fate::Durable);
+    assert_eq!(store_history::fate(&recorded.reader, &StoreInfo { line: second, ..fact }).unwrap(), Fate::Never);
 }
 
 #[test]
 fn stores_are_found_by_their_place_in_the_trace() {
     let recorded = record(&[store(1, 1, 7), clwb(2, 1), fence(3), store(4, 2, 1), fence(5)]);
     let reader = &recorded.reader;
-    assert_eq!(story::store(reader, EventId(1)).unwrap(), None);
-    assert_eq!(story::last_store_before(reader, EventId(3)).unwrap().map(|store| store.event), Some(EventId(0)));
-    assert_eq!(story::last_store_before(reader, EventId(0)).unwrap(), None);
+    assert_eq!(store_history::store(reader, EventId(1)).unwrap(), None);
+    assert_eq!(
+        store_history::last_store_before(reader, EventId(3)).unwrap().map(|store| store.event),
+        Some(EventId(0))
+    );
+    assert_eq!(store_history::last_store_before(reader, EventId(0)).unwrap(), None);
     let events = |most| {
-        let stores = story::stores_in(reader, EventId(0), EventId(5), most).unwrap();
+        let stores = store_history::stores_in(reader, EventId(0), EventId(5), most).unwrap();
         stores.iter().map(|store| store.event.0).collect::<Vec<_>>()
     };
     assert_eq!((events(9), events(1)), (vec![0, 3], vec![0]));

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use cause::analyse::{Allowance, Analysis, RootCause, analyse};
-use cause::memory::Memory;
+use cause::verdict_cache::VerdictCache;
 use crash::image::CrashImage;
 use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
 use crash::rounds::Selection;
@@ -77,7 +77,7 @@ pub fn both(
     let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
     let mut workers = [Check(recovery)];
     let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
-    [Memory::new(found.seen, Arc::default()), Memory::default()].map(|memory| {
+    [VerdictCache::new(found.read_tree, Arc::default()), VerdictCache::default()].map(|memory| {
         analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers[0], allowance).unwrap()
     })
 }

@@ -1,14 +1,14 @@
 //! Remedies are tried on the trace.
 
 use cause::repair::{Remedy, find};
-use cause::story::{self, StoreFact};
+use cause::store_history::{self, StoreInfo};
 use crash::walk::Rules;
 use trace::EventId;
 
 use crate::traces::{Recorded, clwb, fence, record, store};
 
-fn fact(recorded: &Recorded, event: u64) -> StoreFact {
-    story::store(&recorded.reader, EventId(event)).unwrap().expect("a store")
+fn fact(recorded: &Recorded, event: u64) -> StoreInfo {
+    store_history::store(&recorded.reader, EventId(event)).unwrap().expect("a store")
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn without_another_side_the_remedy_is_right_behind_the_store() {
 fn several_lost_stores_need_all_their_flushes() {
     let recorded = record(&[store(1, 1, 7), store(2, 3, 8), clwb(3, 1), store(4, 2, 1), clwb(5, 2), fence(6)]);
     let (missing, present) = ([fact(&recorded, 0), fact(&recorded, 1)], [fact(&recorded, 3)]);
-    let remedy = |missing: &[StoreFact]| {
+    let remedy = |missing: &[StoreInfo]| {
         let repair = find(&recorded.reader, Rules::default(), EventId(5), missing, &present).unwrap();
         repair.map(|repair| repair.remedy)
     };

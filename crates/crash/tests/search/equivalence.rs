@@ -5,10 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crash::points::Density;
+use crash::read_tree::{Contradiction, Inserted, ReadTree, ReadTreeCache};
 use crash::recovery::{Read, Verdict};
 use crash::rounds::Selection;
 use crash::search::{Found, Search, SearchOptions};
-use crash::seen::{Contradiction, Inserted, Seen, SeenCache};
 use crash::strategy::{Reach, StrategySpec};
 use crash::survey::Survey;
 use crash::walk::{Rules, Walk};
@@ -66,9 +66,9 @@ fn all_sights(recorded: &Recorded, at: trace::EventId, fake: &Fake) -> (BTreeSet
     let view = walk.view();
     let states = view.crash_point().states(Base::Guaranteed);
     let looks: Vec<_> = states.map(|state| fake.look(&view.image(&state).unwrap())).collect();
-    let mut seen = BTreeSet::new();
-    let failing = looks.iter().filter(|(verdict, sight)| seen.insert(sight.clone()) && !verdict.pass).count();
-    (seen, failing as u64)
+    let mut read_tree = BTreeSet::new();
+    let failing = looks.iter().filter(|(verdict, sight)| read_tree.insert(sight.clone()) && !verdict.pass).count();
+    (read_tree, failing as u64)
 }
 
 #[test]
@@ -170,25 +170,25 @@ fn what_one_worker_learns_serves_the_other() {
     let state = |base| CrashState { base, lines: Vec::new() };
     let (with, without) = (state(Base::Everything), state(Base::Guaranteed));
     let read = |line| Read::Line(LineId { pool: PoolId(0), line: LineNo(line) });
-    let mut seen = Seen::default();
-    let (mut one, mut other) = (SeenCache::default(), SeenCache::default());
-    one.arrive(&seen, &view);
-    other.arrive(&seen, &view);
+    let mut read_tree = ReadTree::default();
+    let (mut one, mut other) = (ReadTreeCache::default(), ReadTreeCache::default());
+    one.arrive(&read_tree, &view);
+    other.arrive(&read_tree, &view);
     let bad = Verdict::fail("exit 1", "");
-    assert_eq!(seen.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &bad), Ok(Inserted::New));
-    assert!(seen.insert(&mut other, &view, &without, &[read(7), read(0)], &Verdict::pass()).is_err());
-    assert_eq!(seen.insert(&mut other, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::New));
+    assert_eq!(read_tree.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &bad), Ok(Inserted::New));
+    assert!(read_tree.insert(&mut other, &view, &without, &[read(7), read(0)], &Verdict::pass()).is_err());
+    assert_eq!(read_tree.insert(&mut other, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::New));
     for cache in [&mut one, &mut other] {
-        let decided = [&with, &without].map(|state| seen.lookup(cache, &view, state).unwrap());
+        let decided = [&with, &without].map(|state| read_tree.lookup(cache, &view, state).unwrap());
         assert_eq!([&decided[0].verdict, &decided[1].verdict], [&bad, &Verdict::pass()]);
         let dirty = [LineId { pool: PoolId(0), line: LineNo(0) }];
         assert!(decided.iter().all(|decided| decided.dirty_reads == dirty));
     }
-    assert_eq!(seen.insert(&mut one, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::Known));
-    let again = seen.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &Verdict::pass());
+    assert_eq!(read_tree.insert(&mut one, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::Known));
+    let again = read_tree.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &Verdict::pass());
     assert!(matches!(again, Err(Contradiction::Verdicts { .. })));
-    let shorter = seen.insert(&mut one, &view, &with, &[read(0), read(5)], &bad);
+    let shorter = read_tree.insert(&mut one, &view, &with, &[read(0), read(5)], &bad);
     assert!(matches!(shorter, Err(Contradiction::Reads { after: 4, .. })), "{shorter:?}");
-    let longer = seen.insert(&mut one, &view, &without, &[read(0), read(9), read(3)], &Verdict::pass());
+    let longer = read_tree.insert(&mut one, &view, &without, &[read(0), read(9), read(3)], &Verdict::pass());
     assert!(matches!(longer, Err(Contradiction::Reads { after: 4, .. })), "{longer:?}");
 }

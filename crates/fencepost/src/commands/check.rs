@@ -3,29 +3,29 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use cause::rehearse::all_read;
-use cause::rehearse_error::RehearseError;
-use cause::transient;
+use check::transient;
 use clap::{Args, Command, FromArgMatches};
 use finding::finding::Finding;
 use lint::lint::{Active, Options};
 use lint::registry;
-use operation::scene::{BorderSource, Borders};
+use operation::boundaries::{BoundarySource, OperationBoundaries};
 use operation::workload::Workload;
 use persistency::model::Fences;
+use runner::reference::error::ReferenceError;
+use runner::reference::run::all_read;
 use trace::TraceReader;
 
 use super::aside::Aside;
 use super::code_path::{choose_for, choose_for_line};
 use super::crash::{Job, printed};
-use super::crash_options::CrashOptions;
-use super::crash_report::print;
-use super::driver_options::DriverOptions;
-use super::gate::{Gate, GateOptions};
-use super::html_report::{Outcome, can_be_written};
+use super::options::crash::CrashOptions;
+use super::options::driver::DriverOptions;
+use super::options::gate::{Gate, GateOptions};
+use super::options::rule::RuleOptions;
+use super::output::findings::print;
+use super::output::html::{Outcome, can_be_written};
 use super::record::Record;
-use super::record_summary::say_failure;
-use super::rule_options::RuleOptions;
+use super::record::summary::say_failure;
 use super::served::Served;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
@@ -136,9 +136,9 @@ impl Check {
         }
         let Ok(Some(workload)) = self.options.operations.workload() else { return false };
         let Ok(reader) = TraceReader::open(trace) else { return false };
-        let read = Borders::of(&reader, &BorderSource::Events)
-            .map_err(RehearseError::from)
-            .and_then(|borders| all_read(&reader, &borders, &workload));
+        let read = OperationBoundaries::of(&reader, &BoundarySource::Events)
+            .map_err(ReferenceError::from)
+            .and_then(|boundaries| all_read(&reader, &boundaries, &workload));
         read.is_err_and(|error| {
             let error = if self.driver.any() { error.driven() } else { error };
             render::error(&error);
@@ -214,17 +214,18 @@ impl Check {
             }
         };
         let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[], recorded };
-        match job.hunt(reader, &self.rules.libraries()) {
-            Ok((hunted, interrupted)) => {
+        match job.session(reader, &self.rules.libraries()) {
+            Ok((checked, interrupted)) => {
                 let mut misuse = misuse;
                 if self.options.operations.workload().is_ok_and(|workload| workload.is_some()) {
-                    transient::confirm(&mut misuse, &hunted);
+                    transient::confirm(&mut misuse, &checked);
                 }
-                let judged = gate.judge(hunted.findings.iter().cloned().chain(misuse).collect());
-                let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
-                let outcome = Outcome { reader, hunted: &hunted, judged: &judged, options: &self.options, interrupted };
+                let judged = gate.judge(checked.findings.iter().cloned().chain(misuse).collect());
+                let exit = self.options.end(judged.any_fails(), interrupted, &checked.coverage);
+                let outcome =
+                    Outcome { reader, checked: &checked, judged: &judged, options: &self.options, interrupted };
                 printed(
-                    print(reader, &hunted, &judged, self.message_format, exit),
+                    print(reader, &checked, &judged, self.message_format, exit),
                     outcome.write(judged.finish(reader.event_count(), exit)),
                 )
             }

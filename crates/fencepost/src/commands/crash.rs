@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cause::hunt::{Hunt, HuntError, Hunted};
+use check::session::{CheckSession, Checked, SessionError};
 use clap::Args;
 use crash::rounds::Shard;
 use crash::search::Budget;
@@ -16,12 +16,12 @@ use record::stop::StopRequest;
 use trace::TraceReader;
 
 use super::code_path::{choose_as_recorded, warn_of_msync};
-use super::crash_options::CrashOptions;
-use super::crash_report::print;
-use super::driver_options::Driver;
-use super::gate::GateOptions;
-use super::html_report::{Outcome, can_be_written};
-use super::progress::Progress;
+use super::options::crash::CrashOptions;
+use super::options::driver::Driver;
+use super::options::gate::GateOptions;
+use super::output::findings::print;
+use super::output::html::{Outcome, can_be_written};
+use super::output::progress::Progress;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -98,14 +98,19 @@ impl Crash {
             merge: &self.merge,
             recorded: None,
         };
-        match job.hunt(&reader, &Libraries::default()) {
-            Ok((hunted, interrupted)) => {
-                let judged = gate.judge(hunted.findings.clone());
-                let exit = self.options.end(judged.any_fails(), interrupted, &hunted.coverage);
-                let outcome =
-                    Outcome { reader: &reader, hunted: &hunted, judged: &judged, options: &self.options, interrupted };
+        match job.session(&reader, &Libraries::default()) {
+            Ok((checked, interrupted)) => {
+                let judged = gate.judge(checked.findings.clone());
+                let exit = self.options.end(judged.any_fails(), interrupted, &checked.coverage);
+                let outcome = Outcome {
+                    reader: &reader,
+                    checked: &checked,
+                    judged: &judged,
+                    options: &self.options,
+                    interrupted,
+                };
                 printed(
-                    print(&reader, &hunted, &judged, self.message_format, exit),
+                    print(&reader, &checked, &judged, self.message_format, exit),
                     outcome.write(judged.finish(reader.event_count(), exit)),
                 )
             }
@@ -144,7 +149,7 @@ pub struct Job<'a> {
 
 impl Job<'_> {
     /// What was found, and whether the user interrupted it. Errors have been told.
-    pub fn hunt(&self, reader: &TraceReader, libraries: &Libraries) -> Result<(Hunted, bool), Exit> {
+    pub fn session(&self, reader: &TraceReader, libraries: &Libraries) -> Result<(Checked, bool), Exit> {
         let told = |text: String| {
             render::error(text);
             Exit::Usage
@@ -169,7 +174,7 @@ impl Job<'_> {
         let stopped = AtomicBool::new(false);
         let budget = self.options.budget.0;
         let now = Instant::now();
-        let hunt = Hunt {
+        let session = CheckSession {
             reader,
             plan: &plan,
             expectation: &self.options.expectation(),
@@ -188,29 +193,29 @@ impl Job<'_> {
             libraries,
         };
         let progress = Progress::new(budget, self.options.progress);
-        let hunted = hunt.run(&|phase| {
+        let checked = session.run(&|phase| {
             if stop.count() > before {
                 stopped.store(true, Ordering::Relaxed);
             }
             progress.show(phase);
         });
         drop(progress);
-        match hunted {
-            Ok(hunted) => {
+        match checked {
+            Ok(checked) => {
                 let interrupted = stopped.load(Ordering::Relaxed);
                 if interrupted {
                     self.say_interrupted();
                 }
-                Ok((hunted, interrupted))
+                Ok((checked, interrupted))
             }
-            Err(error @ HuntError::NeverRecovers(_)) => {
+            Err(error @ SessionError::NeverRecovers(_)) => {
                 render::error(&error);
                 render::help(
                     "name the command that opens the pools after a crash with --recover, or the exit codes that mean success with --exit-ok",
                 );
                 Err(Exit::TargetFailed)
             }
-            Err(HuntError::Rehearse(error)) if error.is_about_the_program() => {
+            Err(SessionError::Reference(error)) if error.is_about_the_program() => {
                 let error = if Driver::of(&reader.tables().meta).is_some() { error.driven() } else { error };
                 render::error(&error);
                 render::help(error.advice());

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use cause::bundle::{Bundle, FOLDER};
 use clap::Args;
+use evidence::bundle::{Bundle, FOLDER};
 use recover::command::Command;
 use recover::plain::Plain;
 

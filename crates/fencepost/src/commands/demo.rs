@@ -7,8 +7,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use cause::bundle::FOLDER;
 use clap::Args;
+use evidence::bundle::FOLDER;
 
 use crate::exit::Exit;
 use crate::render;

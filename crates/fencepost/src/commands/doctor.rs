@@ -6,7 +6,8 @@ use anstyle::AnsiColor;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
-use super::{doctor_machine as machine, doctor_trials as trials};
+mod experiments;
+mod machine;
 use crate::exit::Exit;
 use crate::render;
 
@@ -92,9 +93,9 @@ struct JsonSummary {
 impl Doctor {
     pub fn run(&self) -> Exit {
         let checks = [
-            trials::probe(),
-            trials::step(),
-            trials::isolation(),
+            experiments::probe(),
+            experiments::step(),
+            experiments::isolation(),
             machine::memfd(),
             machine::shared_memory(),
             machine::sparse_files(),

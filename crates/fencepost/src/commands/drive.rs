@@ -8,7 +8,7 @@ use drive::protocol::Protocol;
 use drive::socket::Manner;
 use drive::template::words;
 
-use super::driver_options::OpProtocol;
+use super::options::driver::OpProtocol;
 use crate::exit::Exit;
 use crate::render;
 

@@ -1,36 +1,22 @@
-//! The subcommands, one file each.
+//! The subcommands, one file each; what several of them share is in `options` and `output`.
 
 mod aside;
 pub mod check;
 mod code_path;
 pub mod completions;
-mod coverage_words;
 pub mod crash;
-mod crash_options;
-mod crash_report;
 pub mod debug;
 pub mod demo;
 pub mod doctor;
-mod doctor_machine;
-mod doctor_trials;
-mod document;
 pub mod drive;
-mod driver_options;
 pub mod explain;
-mod gate;
-mod html_report;
 pub mod lint;
 pub mod man;
-mod operation_options;
 pub mod ops;
-mod progress;
-mod progress_words;
+mod options;
+mod output;
 pub mod record;
-mod record_output;
-mod record_summary;
 pub mod replay;
 pub mod report;
-mod resume_options;
-mod rule_options;
 mod served;
 pub mod trace;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use operation::generate::generate;
 
-use super::operation_options::grammar;
+use super::options::operation::grammar;
 use crate::exit::Exit;
 use crate::render;
 
@@ -17,14 +17,14 @@ A grammar is a TOML file:
   delete = \"d {key}\"                {key}: one that was; {anykey}: either; {value}: a number
   [weights]
   insert = 3                        how often, compared with the others; 1 if nothing is said
-  [tail]
+  [readback]
   queries = [\"g {key}\", \"n\"]        asked at the end of every run; with {key}: for every used key
   [keys]
   range = 1000                      keys are below this
 
 Examples:
-  fencepost ops generate --grammar kv.toml --count 2000 --seed 7 --output ops --tail tail
-  fencepost check --ops ops --tail tail -- ./kv pool
+  fencepost ops generate --grammar kv.toml --count 2000 --seed 7 --output ops --readback queries
+  fencepost check --ops ops --readback queries -- ./kv pool
   fencepost check --grammar kv.toml --count 2000 --seed 7 -- ./kv pool     the same in one";
 
 /// Workloads of operations.
@@ -50,9 +50,9 @@ pub struct Generate {
     /// Where to write the operations. [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where to write the queries of the tail. [default: nowhere]
-    #[arg(long, value_name = "FILE")]
-    tail: Option<PathBuf>,
+    /// Where to write the queries of the readback. [default: nowhere]
+    #[arg(long, alias = "tail", value_name = "FILE")]
+    readback: Option<PathBuf>,
 }
 
 impl Ops {
@@ -71,8 +71,8 @@ impl Ops {
 impl Generate {
     fn run(&self) -> Result<Exit, String> {
         let made = generate(&grammar(&self.grammar)?, self.count, self.seed);
-        if let Some(path) = &self.tail {
-            write(path, &made.tail)?;
+        if let Some(path) = &self.readback {
+            write(path, &made.readback)?;
         }
         match &self.output {
             Some(path) => write(path, &made.operations)?,

@@ -19,8 +19,11 @@ use trace::event::ExitStatus;
 use trace::{Meta, TraceWriter, WriteError};
 
 use super::code_path::choose_for;
-use super::record_output::Output;
-use super::record_summary::Summary;
+mod output;
+pub mod summary;
+
+use self::output::Output;
+use self::summary::Summary;
 use crate::exit::Exit;
 use crate::render;
 
@@ -109,7 +112,7 @@ enum Follow {
 
 /// What does all that the engine does not.
 const REFERENCE: &str = "`fencepost record --backend step` records without the engine, slowly, one instruction at a time; \
-    `fencepost crash --engine plain` takes its trace";
+    `fencepost crash --engine native` takes its trace";
 
 /// Why there is no recording.
 enum Failure {

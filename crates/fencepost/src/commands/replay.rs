@@ -4,13 +4,13 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use cause::bundle::{Bundle, FOLDER};
 use clap::Args;
+use evidence::bundle::{Bundle, FOLDER};
 use operation::equivalence::{judge_whole, somewhere};
 use recover::plain::{Plain, PoolFile};
 use tempfile::TempDir;
 
-use super::crash_options::oracle;
+use super::options::crash::oracle;
 use crate::exit::Exit;
 use crate::render;
 

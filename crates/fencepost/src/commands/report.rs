@@ -3,14 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use cause::bundle::FOLDER;
-use cause::exhibit;
 use clap::Args;
-use finding::exhibit::Exhibit;
+use evidence::bundle::FOLDER;
+use finding::evidence::Evidence;
 use finding::finding::FindingId;
 use report::html::run::Run;
 
-use super::html_report::{can_be_written, last_run, write_page};
+use super::output::html::{can_be_written, last_run, write_page};
 use crate::exit::Exit;
 use crate::render;
 
@@ -42,7 +41,7 @@ pub struct Report {
 impl Report {
     pub fn run(&self) -> Exit {
         match self.gather() {
-            Ok((run, exhibits)) => write_page(&self.output, &run, &exhibits, Exit::Clean),
+            Ok((run, found)) => write_page(&self.output, &run, &found, Exit::Clean),
             Err(text) => {
                 render::error(text);
                 Exit::Usage
@@ -50,7 +49,7 @@ impl Report {
         }
     }
 
-    fn gather(&self) -> Result<(Run, Vec<Exhibit>), String> {
+    fn gather(&self) -> Result<(Run, Vec<Evidence>), String> {
         can_be_written(Some(&self.output))?;
         let there = bundle_ids(&self.bundles);
         let kept = last_run(&self.bundles)?;
@@ -72,17 +71,17 @@ impl Report {
         } else if !older.is_empty() {
             run.notes.push(format!("{} findings of earlier runs are not shown (--all)", older.len()));
         }
-        let mut exhibits = Vec::new();
+        let mut found = Vec::new();
         for id in wanted {
-            match exhibit::file::read(&self.bundles, &id) {
-                Ok(exhibit) => exhibits.push(exhibit),
+            match evidence::file::read(&self.bundles, &id) {
+                Ok(evidence) => found.push(evidence),
                 Err(error) => {
                     render::warning(&error);
                     run.notes.push(error.to_string());
                 }
             }
         }
-        Ok((run, exhibits))
+        Ok((run, found))
     }
 }
 

@@ -1,6 +1,6 @@
 //! "Did you mean": the nearest known name.
 
-/// Names that are less alike are no suggestion; clap's measure and border, so that all suggestions are of one kind.
+/// Names that are less alike are no suggestion; clap's measure and boundary, so that all suggestions are of one kind.
 const ALIKE: f64 = 0.7;
 
 /// The text to put behind a message about an unknown name; empty if no name is near.

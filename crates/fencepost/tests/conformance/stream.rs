@@ -7,17 +7,17 @@ use trace::{CodeAddr, Event, EventKind, FlushTarget, PoolId, Tables, TraceReader
 
 /// One event in words that do not depend on who recorded it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Seen {
+pub struct ReadTree {
     pub what: String,
     pub pc: String,
     /// Return addresses, outermost call first.
     pub path: Vec<String>,
     pub thread: Option<u32>,
-    pub is_thread_border: bool,
+    pub is_thread_boundary: bool,
 }
 
 /// Reads a trace whole.
-pub fn load(path: &Path, compare: Compare) -> Result<Vec<Seen>, String> {
+pub fn load(path: &Path, compare: Compare) -> Result<Vec<ReadTree>, String> {
     let reader = TraceReader::open(path).map_err(|error| error.to_string())?;
     if !reader.is_complete() {
         return Err(format!("{} is not complete: {:?}", path.display(), reader.ending()));
@@ -38,14 +38,14 @@ struct Names<'t> {
 }
 
 impl Names<'_> {
-    fn seen(&self, event: &Event<'_>, compare: Compare) -> Seen {
+    fn seen(&self, event: &Event<'_>, compare: Compare) -> ReadTree {
         let path = if compare.no_context { Vec::new() } else { self.path(event) };
-        Seen {
+        ReadTree {
             what: self.what(&event.kind),
             pc: self.code(event.pc),
             path,
             thread: (!compare.unordered).then_some(event.thread.0),
-            is_thread_border: matches!(event.kind, EventKind::ThreadStart | EventKind::ThreadEnd),
+            is_thread_boundary: matches!(event.kind, EventKind::ThreadStart | EventKind::ThreadEnd),
         }
     }
 

@@ -27,7 +27,7 @@ impl<'t> Bench<'t> {
         target.run.iter().any(|word| word == "{socket}")
     }
 
-    /// With operations, and the tail of queries.
+    /// With operations, and the readback of queries.
     pub fn check(&self, seed: u32) -> Result<Checked, String> {
         let seed = seed.to_string();
         let grammar = self.grammar()?;

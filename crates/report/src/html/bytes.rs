@@ -1,6 +1,6 @@
 //! Two images of the same lines, byte by byte.
 
-use finding::exhibit::{Comparison, Difference, LineDifference};
+use finding::evidence::{Comparison, Difference, LineDifference};
 
 use super::overview::counted_long;
 use crate::number::separated;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use askama::Template;
-use finding::exhibit::Exhibit;
+use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::severity::Severity;
 
@@ -19,7 +19,7 @@ use crate::sarif::RuleText;
 pub struct Report<'a> {
     pub run: &'a Run,
     /// Of the findings that have one, in the order of the run.
-    pub exhibits: &'a [Exhibit],
+    pub evidence: &'a [Evidence],
     /// With their explanation pages.
     pub rules: &'a [RuleText],
 }
@@ -98,7 +98,7 @@ impl Report<'_> {
         let run = self.run;
         let sections = self.sections();
         let findings: Vec<&Finding> = sections.iter().map(|section| section.finding).collect();
-        let Verdict { mood, title, short, lead } = overview::verdict(run, &findings, self.exhibits.len());
+        let Verdict { mood, title, short, lead } = overview::verdict(run, &findings, self.evidence.len());
         let suppressed = match run.suppressed {
             0 => None,
             1 => Some("1 finding is suppressed and not shown".to_owned()),
@@ -140,17 +140,17 @@ impl Report<'_> {
     fn sections(&self) -> Vec<Section<'_>> {
         let folder = self.run.folder.as_str();
         let mut sections: Vec<Section<'_>> = self
-            .exhibits
+            .evidence
             .iter()
-            .map(|exhibit| Section {
-                finding: &exhibit.finding,
-                exhibit: Some(exhibit),
-                excerpts: &exhibit.excerpts,
+            .map(|evidence| Section {
+                finding: &evidence.finding,
+                evidence: Some(evidence),
+                excerpts: &evidence.excerpts,
                 folder,
             })
             .collect();
         let excerpts = self.run.excerpts.as_slice();
-        sections.extend(self.run.others.iter().map(|finding| Section { finding, exhibit: None, excerpts, folder }));
+        sections.extend(self.run.others.iter().map(|finding| Section { finding, evidence: None, excerpts, folder }));
         sections.sort_by_key(|section| std::cmp::Reverse(section.finding.severity));
         sections
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use finding::exhibit::{Exhibit, Operation};
+use finding::evidence::{Evidence, Operation};
 use finding::finding::{CallPath, Finding, Location, Role};
 use finding::source::Excerpt;
 use trace::event::EventId;
@@ -105,7 +105,7 @@ pub struct CommandView {
 #[derive(Clone, Copy, Debug)]
 pub struct Section<'a> {
     pub finding: &'a Finding,
-    pub exhibit: Option<&'a Exhibit>,
+    pub evidence: Option<&'a Evidence>,
     pub excerpts: &'a [Excerpt],
     /// Paths in it are shown without it.
     pub folder: &'a str,
@@ -113,8 +113,8 @@ pub struct Section<'a> {
 
 impl Section<'_> {
     pub fn view(&self, has_page: bool, is_known: bool) -> SectionView {
-        let Section { finding, exhibit, .. } = *self;
-        let shown = |note: &&String| exhibit.is_none_or(|exhibit| !is_told(note, exhibit));
+        let Section { finding, evidence, .. } = *self;
+        let shown = |note: &&String| evidence.is_none_or(|evidence| !is_told(note, evidence));
         let (blocks, bare) = self.places();
         let times = match finding.count {
             1 => format!("once, at event {}", separated(finding.first.0)),
@@ -133,19 +133,19 @@ impl Section<'_> {
             at: at(finding.guilty()),
             words: self.words(),
             times,
-            story: exhibit.map_or_else(String::new, story),
+            story: evidence.map_or_else(String::new, story),
             blocks,
             bare,
-            repair: exhibit.and_then(|exhibit| exhibit.repair.as_deref()).map_or_else(String::new, prose),
+            repair: evidence.and_then(|evidence| evidence.repair.as_deref()).map_or_else(String::new, prose),
             notes: finding.notes.iter().filter(shown).map(|note| prose(note)).collect(),
-            has_timeline: exhibit.is_some_and(|exhibit| !exhibit.timeline.events.is_empty()),
-            timeline: exhibit.map_or_else(String::new, |exhibit| {
-                script_json(&serde_json::to_string(&exhibit.timeline).expect("plain data is always JSON"))
+            has_timeline: evidence.is_some_and(|evidence| !evidence.timeline.events.is_empty()),
+            timeline: evidence.map_or_else(String::new, |evidence| {
+                script_json(&serde_json::to_string(&evidence.timeline).expect("plain data is always JSON"))
             }),
-            diff: exhibit.and_then(|exhibit| bytes::view(&exhibit.difference)),
-            operations: exhibit.map_or_else(Vec::new, |exhibit| {
-                let crash = exhibit.timeline.crash;
-                exhibit.operations.iter().map(|one| operation(one, crash)).collect()
+            diff: evidence.and_then(|evidence| bytes::view(&evidence.difference)),
+            operations: evidence.map_or_else(Vec::new, |evidence| {
+                let crash = evidence.timeline.crash;
+                evidence.operations.iter().map(|one| operation(one, crash)).collect()
             }),
             paths_title: format!("Call stacks ({})", separated(finding.paths.len() as u64)),
             paths,
@@ -282,22 +282,22 @@ fn indent(text: &str) -> usize {
 }
 
 /// The notes that the report says in other ways.
-fn is_told(note: &str, exhibit: &Exhibit) -> bool {
+fn is_told(note: &str, evidence: &Evidence) -> bool {
     note.starts_with("what recovery did: ")
         || note.starts_with("power failed ")
-        || exhibit.repair.as_deref().is_some_and(|repair| repair == note)
+        || evidence.repair.as_deref().is_some_and(|repair| repair == note)
 }
 
-fn story(exhibit: &Exhibit) -> String {
-    let lines = match exhibit.dirty_lines {
+fn story(evidence: &Evidence) -> String {
+    let lines = match evidence.dirty_lines {
         0 => "everything was guaranteed".to_owned(),
         count => format!("{} not guaranteed", counted_long(count, "cache line")),
     };
     format!(
         "Power failed {} (event {}), with {lines}. Then {}.",
-        html(&exhibit.point),
-        separated(exhibit.timeline.crash.0),
-        prose(exhibit.symptom.trim_end_matches('.')),
+        html(&evidence.point),
+        separated(evidence.timeline.crash.0),
+        prose(evidence.symptom.trim_end_matches('.')),
     )
 }
 

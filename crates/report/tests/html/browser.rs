@@ -3,15 +3,15 @@
 use serde_json::{Value, json};
 
 use crate::devtools::Browser;
-use crate::sample::{everything, exhibit, finding, html, large, location, run};
+use crate::sample::{everything, evidence, finding, html, large, location, run};
 use finding::finding::{Class, Role};
 use finding::severity::Severity;
 use report::html::run::Run;
 
 fn opened() -> Browser {
-    let (run, exhibits) = everything();
+    let (run, evidence) = everything();
     let mut browser = Browser::start();
-    browser.open(&html(&run, &exhibits));
+    browser.open(&html(&run, &evidence));
     browser.value("document.querySelector('.timeline').scrollIntoView({behavior: 'instant'})");
     ready(&mut browser);
     browser
@@ -150,9 +150,9 @@ fn light_and_dark() {
 
 #[test]
 fn the_keyboard_is_enough() {
-    let (run, exhibits) = everything();
+    let (run, evidence) = everything();
     let mut browser = Browser::start();
-    browser.open(&html(&run, &exhibits));
+    browser.open(&html(&run, &evidence));
     let mut order = Vec::new();
     let focused = "(() => { const e = document.activeElement; return e === document.body ? '' : (e.id || e.className || e.tagName) })()";
     for _ in 0..60 {
@@ -199,14 +199,14 @@ fn who_cannot_see_it_is_told() {
 
 #[test]
 fn many_events_and_findings_are_no_burden() {
-    let exhibits = [exhibit("11111111", large(20_000))];
+    let evidence = [evidence("11111111", large(20_000))];
     let misuse = |number: u32| {
         let at = location(Role::Flush, number, "flush_all");
         finding(&format!("{number:08}"), "FP0201", Class::Performance, Severity::Performance, vec![at])
     };
     let run = Run { others: (0..400).map(misuse).collect(), ..run() };
     let mut browser = Browser::start();
-    browser.open(&html(&run, &exhibits));
+    browser.open(&html(&run, &evidence));
     browser.value("document.querySelector('.timeline').scrollIntoView({behavior: 'instant'})");
     ready(&mut browser);
     browser.click(".more");

@@ -1,7 +1,7 @@
 //! Reports to look at: with everything in them, with many events, with nothing.
 
-use finding::exhibit::{
-    CodePlace, Comparison, Difference, Exhibit, Field, Lane, LaneNo, LineDifference, Mark, Operation, PlaceNo,
+use finding::evidence::{
+    CodePlace, Comparison, Difference, Evidence, Field, Lane, LaneNo, LineDifference, Mark, Operation, PlaceNo,
     ShownEvent, Side, Timeline, VERSION, Write,
 };
 use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
@@ -168,7 +168,7 @@ pub fn large(events: u64) -> Timeline {
     }
 }
 
-pub fn exhibit(id: &str, timeline: Timeline) -> Exhibit {
+pub fn evidence(id: &str, timeline: Timeline) -> Evidence {
     let sides = vec![location(Role::Missing, 5, "put"), location(Role::Present, 6, "put")];
     let mut finding = finding(id, "FP0602", Class::Ordering, Severity::Error, sides);
     finding.replay = Some(format!("fencepost replay {id}"));
@@ -179,8 +179,8 @@ pub fn exhibit(id: &str, timeline: Timeline) -> Exhibit {
         end: end.map(EventId),
         crashed,
     };
-    Exhibit {
-        fencepost_exhibit: VERSION,
+    Evidence {
+        fencepost_evidence: VERSION,
         finding,
         symptom: "recovery ended with exit code 1: \"a\" is <damaged>".to_owned(),
         repair: Some("a fence after `put` would help".to_owned()),
@@ -230,7 +230,7 @@ pub fn run() -> Run {
 }
 
 /// One finding of a crash, two of misuse.
-pub fn everything() -> (Run, Vec<Exhibit>) {
+pub fn everything() -> (Run, Vec<Evidence>) {
     let mut nasty = location(Role::Flush, 40, NASTY);
     nasty.file = None;
     let others = vec![
@@ -244,20 +244,20 @@ pub fn everything() -> (Run, Vec<Exhibit>) {
         finding("33333333", "MY0001", Class::Custom, Severity::Warning, vec![nasty]),
     ];
     let known = vec![FindingId("22222222".to_owned())];
-    let mut exhibits = vec![exhibit("11111111", small())];
-    exhibits[0].finding.paths[0].frames.push(location(Role::Missing, 9, NASTY));
+    let mut evidence = vec![evidence("11111111", small())];
+    evidence[0].finding.paths[0].frames.push(location(Role::Missing, 9, NASTY));
     let mut run =
         Run { others, excerpts: vec![excerpt()], notes: vec![NASTY.to_owned()], suppressed: 1, known, ..run() };
     run.crash.as_mut().unwrap().states_failing = 4;
-    (run, exhibits)
+    (run, evidence)
 }
 
-pub fn html(run: &Run, exhibits: &[Exhibit]) -> String {
+pub fn html(run: &Run, evidence: &[Evidence]) -> String {
     let rule = |id: &str, name: &str| RuleText {
         id: id.to_owned(),
         name: name.to_owned(),
         title: format!("what {name} is about"),
         page: format!("# {id}: {name}\n\nThe page of **{name}**.\n\n## Bad\n```c\na < b;\n```\n"),
     };
-    Report { run, exhibits, rules: &[rule("FP0201", "needless-flush"), rule("FP0602", "ordering")] }.html()
+    Report { run, evidence, rules: &[rule("FP0201", "needless-flush"), rule("FP0602", "ordering")] }.html()
 }

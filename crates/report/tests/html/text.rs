@@ -19,8 +19,8 @@ fn skeleton(page: &str) -> String {
 
 #[test]
 fn golden() {
-    let (run, exhibits) = everything();
-    insta::assert_snapshot!(skeleton(&html(&run, &exhibits)));
+    let (run, evidence) = everything();
+    insta::assert_snapshot!(skeleton(&html(&run, &evidence)));
 }
 
 #[test]
@@ -30,8 +30,8 @@ fn golden_of_nothing() {
 
 #[test]
 fn names_are_text_everywhere() {
-    let (run, exhibits) = everything();
-    let page = html(&run, &exhibits);
+    let (run, evidence) = everything();
+    let page = html(&run, &evidence);
     assert!(!page.contains(NASTY) && !page.contains("<script>window"), "a name is markup");
     // Once in the script that is ours, once around the data of the finding.
     assert_eq!(page.matches("</script>").count(), 2);
@@ -41,8 +41,8 @@ fn names_are_text_everywhere() {
 
 #[test]
 fn a_report_needs_no_other_file() {
-    let (run, exhibits) = everything();
-    let page = html(&run, &exhibits);
+    let (run, evidence) = everything();
+    let page = html(&run, &evidence);
     for remote in ["http:", "https:", " src=", "@import", "url(", "<link", "<iframe", "fetch(", "XMLHttpRequest"] {
         assert!(!page.contains(remote), "{remote}");
     }

@@ -1,0 +1,420 @@
+//! The whole way from a trace to confirmed findings: search, analyse, explain, confirm, write bundles.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crash::crash_positions::CrashPositions;
+use crash::image::CrashImage;
+use crash::journal::{Journal, JournalError};
+use crash::outcome::{Coverage, PointOutcome, merge};
+use crash::points::CREATORS;
+use crash::recovery::{Observation, Read};
+use crash::rounds::Shard;
+use crash::search::{Budget, Found, Progress, Search, SearchError, SearchOptions, coverage};
+use crash::survey::Survey;
+use crash::walk::{Walk, WalkError};
+use finding::blame::Libraries;
+use finding::finding::{Class, Finding};
+use operation::equivalence::Asking;
+use trace::event::{CodeAddr, ContextId, EventId};
+use trace::symbol::Symbolizer;
+use trace::{ReadError, TraceReader};
+
+use crate::again::AgainError;
+use crate::analysis_deadline::AnalysisDeadline;
+use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
+use crate::hint::hint;
+use cause::analyse::{Allowance, AnalyseError, Analysis, RootCause, analyse};
+use cause::clusters::Clusters;
+use cause::explain::{Explained, describe_repair, explain};
+use cause::verdict_cache::VerdictCache;
+use crash::assignment::Assignment;
+use evidence;
+use evidence::bundle::{BundleError, Contents, Expectation};
+use evidence::gather::{Case, EvidenceError};
+use persistency::point::PointError;
+use runner::reference::error::ReferenceError;
+use runner::reference::run::{ReferenceAnswers, reference_answers};
+use runner::runner::{JudgedBy, Plan, Runner, RunnerError};
+
+/// What to look for, and where.
+#[derive(Debug)]
+pub struct CheckSession<'a> {
+    pub reader: &'a TraceReader,
+    pub plan: &'a Plan,
+    pub expectation: &'a Expectation,
+    pub options: &'a SearchOptions,
+    pub shard: Shard,
+    /// False runs every state.
+    pub equivalence: bool,
+    pub workers: usize,
+    pub budget: Budget<'a>,
+    /// When the analysis of failing states must end.
+    pub analysis_deadline: Option<Instant>,
+    pub journal: Option<&'a Path>,
+    /// Journals of other searches to put together instead of searching.
+    pub merge: &'a [PathBuf],
+    /// Crash recoveries as well.
+    pub again: bool,
+    /// Before every title.
+    pub prefix: &'a str,
+    pub bundles: &'a Path,
+    /// How the user names the bundles' folder in a command; none: it is the default.
+    pub bundles_option: Option<String>,
+    pub libraries: &'a Libraries,
+}
+
+/// What a session brought home.
+#[derive(Debug)]
+pub struct Checked {
+    /// Confirmed.
+    pub findings: Vec<Finding>,
+    pub coverage: Coverage,
+    /// For the user: what was not done, or not as it should be.
+    pub notes: Vec<String>,
+    /// All crash points that were judged.
+    pub points: Vec<PointOutcome>,
+    /// Those in the creation of pools as well.
+    pub judged_creation: bool,
+    pub judged_by: JudgedBy,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum SessionError {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error(transparent)]
+    Walk(#[from] WalkError),
+    #[error(transparent)]
+    Runner(#[from] RunnerError),
+    #[error(transparent)]
+    Search(#[from] SearchError),
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    #[error(transparent)]
+    Analyse(#[from] AnalyseError),
+    #[error(transparent)]
+    Confirm(#[from] ConfirmError),
+    #[error(transparent)]
+    Bundle(#[from] BundleError),
+    #[error(transparent)]
+    Evidence(#[from] EvidenceError),
+    #[error(transparent)]
+    State(#[from] PointError),
+    #[error(transparent)]
+    Reference(#[from] ReferenceError),
+    #[error(transparent)]
+    Again(#[from] Box<AgainError>),
+    /// Nothing can be learnt from a recovery that never succeeds.
+    #[error("recovery fails even on the pools that the whole run left, without any power failure: {0}")]
+    NeverRecovers(String),
+}
+
+/// What is being done, for progress.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    Survey,
+    /// Runs without a crash, to know the right answers: this operation of so many is next.
+    Reference {
+        next: usize,
+        operations: usize,
+    },
+    /// Recoveries that show more conditions.
+    Infer,
+    Search(Progress),
+    /// Root causes of so many failing states.
+    Analyse(u64),
+    Confirm,
+    /// Crashing recoveries.
+    Again,
+}
+
+impl CheckSession<'_> {
+    pub fn run(&self, on_phase: &(dyn Fn(Phase) + Sync)) -> Result<Checked, SessionError> {
+        on_phase(Phase::Survey);
+        let survey = survey(self.reader, self.options)?;
+        let count = self.workers.max(1);
+        let mut runners =
+            (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
+        let timeout = runners[0].timeout.clone();
+        runners.iter_mut().for_each(|runner| runner.timeout = timeout.clone());
+        let mut reference_notes = Vec::new();
+        let mut positions = Arc::default();
+        let begun = Instant::now();
+        if let Some(operations) = &self.plan.operations {
+            let count = operations.workload.count();
+            let goes_on = |next: usize| {
+                on_phase(Phase::Reference { next, operations: count });
+                !self.is_stopped()
+            };
+            let reference = reference_answers(self.reader, self.options.rules, operations, &mut runners[0], &goes_on);
+            let ReferenceAnswers { equivalence, notes, native } = match reference {
+                Err(ReferenceError::Stopped) => return Ok(self.stopped(&survey)),
+                reference => reference?,
+            };
+            reference_notes = notes;
+            if let Some(why) = native {
+                runners.iter_mut().for_each(|runner| runner.go_native(why.clone()));
+            }
+            positions = Arc::new(equivalence.boundaries.positions());
+            let equivalence = Arc::new(equivalence);
+            runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
+        }
+        let looks = self.recovers_at_the_end(&mut runners[0])?;
+        let options = self.with_recoveries(&survey, &mut runners[0], on_phase)?;
+        let session = CheckSession {
+            options: options.as_ref().unwrap_or(self.options),
+            bundles_option: self.bundles_option.clone(),
+            ..*self
+        };
+        // The budget is for the search; runs without a crash take what they take.
+        let reference = begun.elapsed();
+        let mut budget = self.budget;
+        budget.deadline = budget.deadline.map(|deadline| deadline + reference);
+        let Found { points, coverage, mut notes, read_tree } =
+            session.search(&survey, &mut runners, Arc::clone(&positions), budget, on_phase)?;
+        notes.extend(reference_notes);
+        // A program that has no operations left need not look.
+        let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
+        if !looks && !resumed {
+            let pools: Vec<String> = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
+            notes.push(format!(
+                "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",
+                pools.join(", ")
+            ));
+        }
+        let runner = &mut runners[0];
+        if let Some(why) = &runner.refused {
+            notes.push(format!("recoveries ran in native mode, and every state was run: {why}"));
+        }
+        let failing: u64 = points.iter().map(PointOutcome::failing_states).sum();
+        on_phase(Phase::Analyse(failing));
+        let deadline = AnalysisDeadline::until(self.analysis_deadline.map(|deadline| deadline + reference));
+        let is_over = || {
+            on_phase(Phase::Analyse(failing));
+            deadline.is_over(Instant::now(), self.is_stopped())
+        };
+        let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
+        let Analysis { causes, unexplained, .. } = analyse(
+            self.reader,
+            self.options.rules,
+            &points,
+            VerdictCache::new(read_tree, positions),
+            runner,
+            allowance,
+        )?;
+        if unexplained > 0 {
+            notes.push(format!(
+                "{unexplained} failing states were not analysed for lack of time; they may have other causes"
+            ));
+        }
+        on_phase(Phase::Confirm);
+        let mut findings = session.confirmed(&causes, runner, &mut notes)?;
+        if self.again {
+            on_phase(Phase::Again);
+            let again = self.again(&points, runner).map_err(Box::new)?;
+            notes.push(format!(
+                "{} recoveries were recorded and crashed in turn ({} states decided)",
+                again.recordings, again.states_decided
+            ));
+            notes.extend(again.notes);
+            findings.extend(again.findings);
+        }
+        Ok(Checked {
+            findings,
+            coverage,
+            notes,
+            points,
+            judged_creation: self.options.selection.creation,
+            judged_by: self.plan.judged_by(),
+        })
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+    }
+
+    /// Nothing can be judged without right answers. What a journal knows stays there, for the next time.
+    fn stopped(&self, survey: &Survey) -> Checked {
+        Checked {
+            findings: Vec::new(),
+            coverage: coverage(survey, self.options, self.shard, &[]),
+            notes: vec![
+                "interrupted in the runs without a crash that tell the right answers: no crash was simulated".into(),
+            ],
+            points: Vec::new(),
+            judged_creation: self.options.selection.creation,
+            judged_by: self.plan.judged_by(),
+        }
+    }
+
+    /// With everything in PM after the last event, recovery must pass, or the user has named the wrong command. Returns
+    /// whether it looks at the pools, as far as that is known.
+    fn recovers_at_the_end(&self, runner: &mut Runner) -> Result<bool, SessionError> {
+        let mut walk = Walk::new(self.reader, self.options.rules)?;
+        walk.advance_to(EventId(self.reader.event_count()))?;
+        let view = walk.view();
+        let image = view.image(&Assignment::everything(&view).state(&view))?;
+        let Observation { verdict, reads } = runner.observe(&image)?;
+        if !verdict.pass {
+            return Err(SessionError::NeverRecovers(verdict.symptom.text));
+        }
+        Ok(reads.is_none_or(|reads| reads.iter().any(|read| matches!(read, Read::Line(_)))))
+    }
+
+    fn search(
+        &self,
+        survey: &Survey,
+        runners: &mut [Runner],
+        positions: Arc<CrashPositions>,
+        budget: Budget<'_>,
+        on_phase: &(dyn Fn(Phase) + Sync),
+    ) -> Result<Found, SessionError> {
+        let report = |progress: &Progress| on_phase(Phase::Search(*progress));
+        let mut search = Search::new(self.reader, survey, self.options);
+        search.shard = self.shard;
+        search.equivalence = self.equivalence;
+        search.budget = budget;
+        search.positions = positions;
+        search.on_progress = &report;
+        if !self.merge.is_empty() {
+            let points = merge(Journal::read_all(self.merge, self.reader, self.options)?);
+            let coverage = coverage(survey, self.options, self.shard, &points);
+            return Ok(Found { points, coverage, ..Found::default() });
+        }
+        let journal = match self.journal {
+            Some(path) => Some(Journal::open(path, self.reader, self.options)?),
+            None => None,
+        };
+        search.journal = journal.as_ref();
+        Ok(search.run(runners)?)
+    }
+
+    fn confirmed(
+        &self,
+        causes: &[RootCause],
+        runner: &mut Runner,
+        notes: &mut Vec<String>,
+    ) -> Result<Vec<Finding>, SessionError> {
+        let rules = self.options.rules;
+        let mut crash_paths = Vec::new();
+        for cause in causes {
+            let needed = cause.class == Class::Recovery;
+            crash_paths.push(if needed { breakdown(self.reader, rules, cause, runner)? } else { Vec::new() });
+        }
+        for (number, cause) in causes.iter().enumerate().filter(|(_, cause)| cause.class == Class::Recovery) {
+            let same = |other: &usize| causes[*other].verdict.symptom.key == cause.verdict.symptom.key;
+            let known = (0..causes.len()).filter(same).find(|&other| !crash_paths[other].is_empty());
+            if let (true, Some(known)) = (crash_paths[number].is_empty(), known) {
+                crash_paths[number] = crash_paths[known].clone();
+            }
+        }
+        let mut findings = Vec::new();
+        let equivalence = runner.equivalence.clone();
+        let mut clusters =
+            equivalence.as_ref().map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
+        for Explained { mut finding, causes: numbers } in
+            explain(causes, &crash_paths, self.reader.tables(), self.libraries)
+        {
+            let mut shown = None;
+            for &number in numbers.iter().take(3) {
+                if confirm(self.reader, rules, &causes[number], runner)? == Confirmation::Confirmed {
+                    shown = Some(&causes[number]);
+                    break;
+                }
+            }
+            let Some(cause) = shown else {
+                notes.push(format!(
+                    "not shown, because native mode did not reproduce it: {} (finding {})",
+                    finding.title, finding.id
+                ));
+                continue;
+            };
+            let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
+            finding.title = format!("{}{}", self.prefix, finding.title);
+            finding.notes.extend(hint(self.reader, self.options, cause)?);
+            if let Some(clusters) = &mut clusters {
+                let lost = cause.missing.first().filter(|_| !cause.in_program_order);
+                finding.notes.extend(lost.and_then(|store| clusters.made_before(store.event, cause.point.at)));
+                let points: Vec<EventId> = numbers.iter().flat_map(|&number| causes[number].points.clone()).collect();
+                finding.notes.extend(clusters.describe(&points)?);
+            }
+            finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
+            match self.write_bundle(&finding, cause, runner) {
+                // What was found is told in any case.
+                Err(SessionError::Bundle(error)) => {
+                    finding.replay = None;
+                    notes.push(format!("finding {} cannot be replayed: {error}", finding.id));
+                }
+                written => {
+                    written?;
+                    notes.extend(self.write_evidence(&finding, cause, runner).err().map(|error| {
+                        format!("the report cannot show the time line of finding {}: {error}", finding.id)
+                    }));
+                }
+            }
+            findings.push(finding);
+        }
+        Ok(findings)
+    }
+
+    fn write_bundle(&self, finding: &Finding, cause: &RootCause, runner: &Runner) -> Result<(), SessionError> {
+        let mut walk = Walk::new(self.reader, self.options.rules)?;
+        walk.advance_to(cause.point.at)?;
+        let view = walk.view();
+        let image = view.image(&cause.state)?;
+        let pools: Vec<PathBuf> = self.plan.pools.iter().map(|(path, _)| path.clone()).collect();
+        let position = runner.equivalence.as_ref().map(|equivalence| equivalence.position(cause.point.at));
+        let mut expectation = self.expectation.clone();
+        if let (Some(equivalence), Some(position)) = (&runner.equivalence, position) {
+            expectation.answers = equivalence.allowed(position);
+        }
+        let contents = Contents {
+            finding,
+            symptom: &cause.verdict.symptom.text,
+            recovery: &runner.command(position),
+            checker: self.plan.checker.as_ref(),
+            expectation: &expectation,
+            limits: &self.plan.limits,
+            pools: &pools,
+        };
+        contents.write(self.bundles, &image)?;
+        Ok(())
+    }
+}
+
+impl CheckSession<'_> {
+    /// What a report shows beside the finding's words.
+    fn write_evidence(&self, finding: &Finding, cause: &RootCause, runner: &mut Runner) -> Result<(), SessionError> {
+        let repair = describe_repair(cause, self.reader.tables(), self.libraries);
+        let case = Case {
+            reader: self.reader,
+            rules: self.options.rules,
+            cause,
+            finding,
+            repair: repair.as_deref(),
+            libraries: self.libraries,
+            operation: &|number| self.plan.operations.as_ref().map(|plan| plan.workload.shown(number as usize)),
+        };
+        let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.pass);
+        evidence::file::write(&case.evidence(&mut passes)?, self.bundles)?;
+        Ok(())
+    }
+}
+
+/// All crash points; those in functions that make pools are marked.
+fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadError> {
+    let tables = reader.tables();
+    let symbols = RefCell::new(Symbolizer::new(tables));
+    let creates = |frames: &[trace::symbol::Frame]| {
+        frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| CREATORS.contains(&name))
+    };
+    let is_creation = |context: ContextId, pc: CodeAddr| {
+        let mut symbols = symbols.borrow_mut();
+        creates(&symbols.frames(pc)) || tables.call_path(context).any(|call| creates(&symbols.call_frames(call)))
+    };
+    Survey::of(reader, options.selection.density, &is_creation)
+}

@@ -1,0 +1,9 @@
+//! What recovery has shown so far: states that agree in all that it read need not be run.
+
+mod cache;
+mod chunks;
+mod intern;
+mod tree;
+
+pub use cache::ReadTreeCache;
+pub use tree::{Contradiction, Decided, Inserted, ReadTree, ReadTreeLimits};

@@ -1,9 +1,0 @@
-//! What recovery has shown so far: states that agree in all that it read need not be run.
-
-mod cache;
-mod chunks;
-mod intern;
-mod tree;
-
-pub use cache::SeenCache;
-pub use tree::{Contradiction, Decided, Inserted, Seen, SeenLimits};

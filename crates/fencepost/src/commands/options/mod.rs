@@ -1,0 +1,8 @@
+//! Groups of options that several subcommands have.
+
+pub mod crash;
+pub mod driver;
+pub mod gate;
+pub mod operation;
+pub mod resume;
+pub mod rule;

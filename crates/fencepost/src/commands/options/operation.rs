@@ -1,0 +1,85 @@
+//! Operations: the options that say what the program is given line by line, and how its answers are judged.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use operation::generate::generate;
+use operation::grammar::Grammar;
+use operation::workload::Workload;
+
+/// Operations that a recovered process is asked before the readback.
+const OPERATIONS_AFTER: usize = 32;
+
+/// More would take longer than they are worth where every crash state asks them.
+const QUERIES: usize = 256;
+
+#[derive(Args, Clone, Debug)]
+pub struct OperationOptions {
+    /// Operations for the program's standard input, one per line. After a crash it must answer the rest of them as if
+    /// the one under way had happened, or as if it had not.
+    #[arg(long, value_name = "FILE")]
+    pub ops: Option<PathBuf>,
+    /// Queries to ask at the end of every run, one per line: they make losses visible.
+    #[arg(long, alias = "tail", value_name = "FILE", requires = "ops")]
+    pub readback: Option<PathBuf>,
+    /// What operations look like: they and the readback are made from it (see `fencepost ops generate --help`).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "readback"])]
+    pub grammar: Option<PathBuf>,
+    /// How many operations to make from the grammar.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    pub count: usize,
+    /// Another seed makes other operations.
+    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    pub seed: u64,
+    /// Operations that a recovered process is asked before the readback.
+    #[arg(long, alias = "horizon", value_name = "N", default_value_t = OPERATIONS_AFTER)]
+    pub operations_after: usize,
+    /// Queries of the readback that a recovered process is asked: those about operations near the crash, and a sample.
+    #[arg(long, alias = "tail-queries", value_name = "N", default_value_t = QUERIES)]
+    pub readback_queries: usize,
+    /// A line with this text in it is a window: the operations between happen at the same time, in any order.
+    #[arg(long, value_name = "TEXT")]
+    pub window_separator: Option<String>,
+}
+
+impl OperationOptions {
+    /// The workload, if there is one.
+    pub fn workload(&self) -> Result<Option<Workload>, String> {
+        let Some(mut workload) = self.given()? else { return Ok(None) };
+        workload.limit_queries(self.readback_queries);
+        let Some(separator) = &self.window_separator else { return Ok(Some(workload)) };
+        if separator.trim().is_empty() {
+            return Err("--window-separator must have more in it than spaces".into());
+        }
+        workload.with_windows(separator).map(Some).map_err(|error| error.to_string())
+    }
+
+    fn given(&self) -> Result<Option<Workload>, String> {
+        if let Some(path) = &self.grammar {
+            let made = generate(&grammar(path)?, self.count, self.seed);
+            let mut workload = Workload::new(made.operations.as_bytes(), made.readback.as_bytes())
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            workload.name_kinds(made.kinds);
+            return Ok(Some(workload));
+        }
+        let Some(ops) = &self.ops else { return Ok(None) };
+        let readback =
+            self.readback.as_deref().map(|readback| read("readback", readback)).transpose()?.unwrap_or_default();
+        Workload::new(&read("operations", ops)?, &readback)
+            .map(Some)
+            .map_err(|error| format!("{}: {error}", ops.display()))
+    }
+}
+
+/// Reads the file; `what` the user will know it as.
+pub fn read(what: &str, path: &Path) -> Result<Vec<u8>, String> {
+    fs::read(path).map_err(|error| format!("cannot read the {what} {}: {error}", path.display()))
+}
+
+/// Reads a grammar.
+pub fn grammar(path: &Path) -> Result<Grammar, String> {
+    let text =
+        fs::read_to_string(path).map_err(|error| format!("cannot read the grammar {}: {error}", path.display()))?;
+    Grammar::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
+}

@@ -1,0 +1,141 @@
+//! Programs that read a file of operations themselves: where operations begin and end, and how such a program is run after a
+//! crash.
+
+use std::ffi::OsString;
+
+use clap::Args;
+use drive::template::words;
+use operation::boundaries::{BoundarySource, CrashPosition, OperationBoundaries};
+use operation::equivalence::Asking;
+use operation::resumed::Templates;
+use operation::workload::Workload;
+use trace::TraceReader;
+
+use super::driver::answering;
+use super::operation::{OperationOptions, read};
+
+#[derive(Args, Clone, Debug)]
+pub struct ResumeOptions {
+    /// The program reads operations itself: each call of this function begins one.
+    #[arg(long, value_name = "SYMBOL")]
+    pub op_begin: Option<String>,
+    /// A call of this function ends the operation. [default: the return of the one that began it]
+    #[arg(long, value_name = "SYMBOL")]
+    pub op_end: Option<String>,
+    /// The program reads operations itself, and marks them (see marks/fencepost.h and the crate fencepost-marks).
+    #[arg(long, conflicts_with = "op_begin")]
+    pub op_marks: bool,
+    /// The command that goes on after a crash: with {pool}, {next}, the first operation that had not begun, and {k}, the one
+    /// under way.
+    #[arg(long, value_name = "CMD")]
+    pub resume: Option<String>,
+    /// The command that runs all operations but {k}, for the answers that are right if it did not happen.
+    #[arg(long, value_name = "CMD")]
+    pub without: Option<String>,
+    /// These commands and the program write their answers there, one line per operation, instead of to standard output;
+    /// {answers}: a file of Fencepost's choice, also in commands.
+    #[arg(long, value_name = "FILE")]
+    pub answers: Option<String>,
+}
+
+/// What the options mean for a recording.
+#[derive(Debug)]
+pub struct Resumed {
+    pub workload: Workload,
+    pub asking: Asking,
+    pub boundaries: BoundarySource,
+    /// The words of the command before the first operation.
+    pub recovery: Vec<String>,
+}
+
+impl ResumeOptions {
+    /// Does the program read its operations itself?
+    pub fn any(&self) -> bool {
+        self.op_begin.is_some() || self.op_marks
+    }
+
+    pub fn source(&self) -> BoundarySource {
+        match &self.op_begin {
+            Some(begin) => BoundarySource::Calls { begin: begin.clone(), end: self.op_end.clone() },
+            None => BoundarySource::Events,
+        }
+    }
+
+    /// Functions to watch.
+    pub fn watches(&self) -> impl Iterator<Item = &String> {
+        self.op_begin.iter().chain(&self.op_end)
+    }
+
+    /// Is what was asked for possible?
+    pub fn fits(&self, operations: &OperationOptions, recover: Option<&str>) -> Result<(), String> {
+        let given = [
+            ("--resume", &self.resume),
+            ("--without", &self.without),
+            ("--answers", &self.answers),
+            ("--op-end", &self.op_end),
+        ];
+        if !self.any() {
+            let alone = given.iter().find(|(_, value)| value.is_some());
+            return alone.map_or(Ok(()), |(name, _)| {
+                Err(format!("{name} needs --op-begin SYMBOL or --op-marks: they say where operations begin"))
+            });
+        }
+        let option = if self.op_marks { "--op-marks" } else { "--op-begin" };
+        for (name, value) in &given[..2] {
+            if value.is_none() {
+                return Err(format!(
+                    "{option} needs {name} CMD: the program is run {}",
+                    if *name == "--resume" { "after a crash by it" } else { "without an operation by it" }
+                ));
+            }
+        }
+        if recover.is_some() {
+            return Err("--resume takes the place of --recover; leave that out".into());
+        }
+        if operations.grammar.is_some() || operations.readback.is_some() {
+            return Err(format!("{option}: the program reads operations itself; leave out --grammar and --readback"));
+        }
+        self.templates().map(drop)
+    }
+
+    fn templates(&self) -> Result<Templates, String> {
+        let of = |name: &str, text: &Option<String>| {
+            let words = words(text.as_deref().unwrap_or_default()).map_err(|error| format!("{name}: {error}"))?;
+            let words = self.recorded(&words)?;
+            Ok::<_, String>(words.into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
+        };
+        Ok(Templates { resume: of("--resume", &self.resume)?, without: of("--without", &self.without)? })
+    }
+
+    /// The command whose standard output has the answers.
+    pub fn recorded(&self, words: &[OsString]) -> Result<Vec<OsString>, String> {
+        match &self.answers {
+            Some(file) => answering(file, words),
+            None => Ok(words.to_vec()),
+        }
+    }
+
+    /// What the options mean for this recording.
+    pub fn resumed(&self, reader: &TraceReader, operations: &OperationOptions) -> Result<Resumed, String> {
+        let boundaries = self.source();
+        let count = OperationBoundaries::of(reader, &boundaries).map_err(|error| error.to_string())?.count();
+        if count == 0 {
+            return Err(match &self.op_begin {
+                Some(symbol) => format!("no operation was seen: the program did not call `{symbol}`; is it the name of a function in it, and was that not inlined?"),
+                None => "no operation was seen: the program met no mark; was it built with marks/fencepost.h or fencepost-marks?".into(),
+            });
+        }
+        let text = operations.ops.as_deref().map(|path| read("operations", path)).transpose()?;
+        let workload = Workload::unread(count, text.as_deref()).map_err(|error| error.to_string())?;
+        if workload.count() != count {
+            let lines = workload.count();
+            return Err(format!(
+                "the program began {count} operations, but --ops has {lines} lines; operations and lines must be the same"
+            ));
+        }
+        let templates = self.templates()?;
+        let pool = reader.tables().pools.first().map(|pool| pool.info.path.clone()).unwrap_or_default();
+        let recovery = templates.resume(CrashPosition::Before, pool.as_ref());
+        Ok(Resumed { workload, asking: Asking::Resumed(templates), boundaries, recovery })
+    }
+}

@@ -1,0 +1,78 @@
+//! The coverage statement: what was looked at, and what was left out.
+
+use check::session::Checked;
+use runner::runner::JudgedBy;
+
+use report::number::separated;
+
+/// Sentences, for the terminal and for the report.
+#[derive(Debug)]
+pub struct CoverageWords {
+    pub explored: Vec<String>,
+    /// Crash points that are not judged unless that is asked for.
+    creation: Option<String>,
+    /// For lack of time, or at a limit.
+    left: Vec<String>,
+    not_compared: Option<String>,
+}
+
+impl CoverageWords {
+    pub fn of(checked: &Checked) -> CoverageWords {
+        let Checked { coverage, judged_creation, judged_by, .. } = checked;
+        let count = separated;
+        let mut explored = vec![format!(
+            "{} of {} crash points decided ({} different call paths in the trace); {} states decided by {} recoveries, {} failed",
+            count(coverage.points_finished),
+            count(coverage.points_wanted),
+            count(coverage.failure_points),
+            count(coverage.states_decided),
+            count(coverage.recovery_runs),
+            count(coverage.states_failing),
+        )];
+        if coverage.points_distinguished > 0 {
+            explored.push(format!(
+                "at {} of them all states that recovery can tell apart were decided",
+                count(coverage.points_distinguished)
+            ));
+        }
+        let creation = (coverage.creation_points > 0 && !*judged_creation).then(|| {
+            format!(
+                "{} crash points inside pool creation were not judged (--creation judges them)",
+                count(coverage.creation_points)
+            )
+        });
+        let mut left = Vec::new();
+        let undecided = coverage.points_wanted.saturating_sub(coverage.points_finished);
+        if undecided > 0 {
+            left.push(format!("{} crash points, for which the time did not suffice (--budget)", count(undecided)));
+        }
+        if coverage.points_capped > 0 {
+            left.push(format!(
+                "further states at {} crash points, where a strategy met its limit (--strategy)",
+                count(coverage.points_capped)
+            ));
+        }
+        CoverageWords { explored, creation, left, not_compared: not_compared(*judged_by) }
+    }
+
+    pub fn not_explored(&self) -> impl Iterator<Item = String> + use<> {
+        self.left.clone().into_iter().chain(self.creation.clone()).chain(self.not_compared.clone())
+    }
+
+    /// A few lines for the terminal.
+    pub fn text(&self) -> String {
+        let left = self.left.iter().map(|what| format!("not explored: {what}"));
+        let lines = self.explored.iter().cloned().chain(self.creation.clone()).chain(left);
+        lines.chain(self.not_compared.clone()).collect::<Vec<String>>().join("\n")
+    }
+}
+
+/// Many bugs leave a pool that recovery takes for good and that answers wrongly. Nobody shall think that this was looked at.
+pub fn not_compared(judged_by: JudgedBy) -> Option<String> {
+    let looked_at = match judged_by {
+        JudgedBy { answers: true, .. } => return None,
+        JudgedBy { checker: true, .. } => "only the verdicts of recovery and checker were looked at",
+        JudgedBy { checker: false, .. } => "only recovery's verdict was looked at",
+    };
+    Some(format!("answers to operations were not compared, {looked_at} (--ops compares them: docs/operations.md)"))
+}

@@ -1,0 +1,75 @@
+//! What a search for failing crash states prints: findings, what was covered, what was not.
+
+use std::env;
+use std::io;
+use std::path::PathBuf;
+
+use check::session::Checked;
+use report::human::Human;
+use report::json::{self, CrashSummary};
+use trace::TraceReader;
+
+use super::super::options::gate::Judged;
+use super::coverage_words::{CoverageWords, not_compared};
+use super::document::Document;
+use crate::cli::FindingFormat;
+use crate::exit::Exit;
+use crate::render;
+
+/// Prints findings (`judged` has the lint's as well) and the coverage statement; `exit` is how the command will end.
+pub fn print(
+    reader: &TraceReader,
+    checked: &Checked,
+    judged: &Judged,
+    format: FindingFormat,
+    exit: Exit,
+) -> io::Result<()> {
+    if format.is_document() {
+        for note in &checked.notes {
+            render::note(note);
+        }
+        let notes: Vec<String> = checked.notes.iter().cloned().chain(not_compared(checked.judged_by)).collect();
+        let document = Document { reader, judged, exit, notes: &notes, crash: Some(&numbers(checked)) };
+        return if format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() };
+    }
+    if format == FindingFormat::Json {
+        for finding in &judged.findings {
+            render::result(json::finding_against(finding, judged.baseline()))?;
+        }
+        for note in &checked.notes {
+            render::note(note);
+        }
+        let summary = judged.summary(reader.event_count());
+        return render::result(json::crash_summary(&judged.findings, &summary, &numbers(checked)));
+    }
+    let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
+    let mut human = Human::new(true, folders.into());
+    let news = judged.news();
+    for finding in &news {
+        render::result(format_args!("{}\n", human.finding(finding)))?;
+    }
+    for note in &checked.notes {
+        render::note(note);
+    }
+    render::result(CoverageWords::of(checked).text())?;
+    render::result(human.summary(&news, &judged.summary(reader.event_count())))
+}
+
+/// The same for machines.
+pub fn numbers(checked: &Checked) -> CrashSummary {
+    let Checked { coverage, judged_by, .. } = checked;
+    let oracles = [("recovery", true), ("checker", judged_by.checker), ("answers", judged_by.answers)];
+    CrashSummary {
+        crash_points: coverage.crash_points,
+        failure_points: coverage.failure_points,
+        points_wanted: coverage.points_wanted,
+        points_decided: coverage.points_finished,
+        states_possible: coverage.states_possible.to_string(),
+        states_decided: coverage.states_decided,
+        states_failing: coverage.states_failing,
+        recovery_runs: coverage.recovery_runs,
+        runs_saved: coverage.runs_saved,
+        complete: coverage.complete,
+        oracles: oracles.into_iter().filter(|(_, used)| *used).map(|(name, _)| name.to_owned()).collect(),
+    }
+}

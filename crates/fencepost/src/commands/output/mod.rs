@@ -1,0 +1,8 @@
+//! What several subcommands print and write.
+
+pub mod coverage_words;
+pub mod document;
+pub mod findings;
+pub mod html;
+pub mod progress;
+mod progress_words;

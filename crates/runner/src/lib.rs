@@ -1,0 +1,11 @@
+//! Runs recovery on crash images and has it judged, and makes the reference runs that tell the right answers to operations.
+//!
+//! [`runner`] joins slots, the fork server, native mode and the oracle behind `crash::recovery::Recovery`;
+//! [`reference`](mod@reference) runs the program without a crash; [`record_recovery`] records a recovery as it runs.
+
+pub mod adaptive_timeout;
+pub mod image_file;
+mod names;
+pub mod record_recovery;
+pub mod reference;
+pub mod runner;

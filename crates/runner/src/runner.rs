@@ -1,0 +1,390 @@
+//! Runs recovery on crash images and has it judged: the fork server first, native mode where that is refused.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crash::changes::ChangeCursor;
+use crash::image::CrashImage;
+use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
+use operation::boundaries::{BoundarySource, CrashPosition};
+use operation::equivalence::{Asking, Equivalence, somewhere};
+use operation::workload::Workload;
+use oracle::oracle::Oracle;
+use persistency::line::{LINE_BYTES, LineId};
+use recover::command::{Command, Input, Operations};
+use recover::limits::Limits;
+use recover::plain::{Plain, PoolFile};
+use recover::report::{Frame, RunReport};
+use recover::server::{Server, ServerError};
+use recover::slot::{Slot, SlotError};
+use trace::event::PoolId;
+
+use crate::adaptive_timeout::AdaptiveTimeout;
+use crate::names::Names;
+
+/// What to run and how to judge it.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub recovery: Command,
+    /// A command that inspects the recovered pools.
+    pub checker: Option<Command>,
+    pub oracle: Oracle,
+    pub limits: Limits,
+    /// Path (absolute, without links) and length of each pool, by number.
+    pub pools: Vec<(PathBuf, u64)>,
+    pub engine: EngineChoice,
+    /// Judge by the answers to operations as well.
+    pub operations: Option<Arc<OperationPlan>>,
+}
+
+impl Plan {
+    pub fn judged_by(&self) -> JudgedBy {
+        JudgedBy { checker: self.checker.is_some(), answers: self.operations.is_some() }
+    }
+}
+
+/// Which oracles judge a recovery, beside its own exit, signals and output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct JudgedBy {
+    pub checker: bool,
+    /// Answers to operations were compared.
+    pub answers: bool,
+}
+
+/// Operations that the recorded program was given, and how many of them a recovered one is asked.
+#[derive(Clone, Debug)]
+pub struct OperationPlan {
+    pub workload: Workload,
+    /// Before the readback.
+    pub operations_after: usize,
+    /// What the recorded program wrote.
+    pub recorded: Option<Vec<u8>>,
+    pub asking: Asking,
+    pub boundaries: BoundarySource,
+}
+
+/// How recoveries run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum EngineChoice {
+    /// Forks of a warm process, with what each read.
+    #[default]
+    ForkServer,
+    /// The uninstrumented program, started anew each time.
+    Native,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum RunnerError {
+    #[error(transparent)]
+    Slot(#[from] SlotError),
+    #[error(transparent)]
+    Server(#[from] ServerError),
+    #[error(transparent)]
+    Native(#[from] recover::plain::PlainError),
+}
+
+/// One worker's means to run recoveries.
+#[derive(Debug)]
+pub struct Runner {
+    plan: Plan,
+    slot: Slot,
+    servers: Option<Servers>,
+    native: Option<Plain>,
+    cursor: ChangeCursor,
+    /// Lines of the slot that are not as guaranteed: shown, or changed by a run.
+    strange: Vec<LineId>,
+    /// The slot holds nothing of use.
+    stale: bool,
+    /// Judges by the answers to operations, once it is known which are right.
+    pub equivalence: Option<Arc<Equivalence>>,
+    /// The position whose command the server runs, where it depends on the position.
+    served: Option<CrashPosition>,
+    last: Option<RunReport>,
+    names: Names,
+    pub timeout: AdaptiveTimeout,
+    /// Why the fork server is not used, if it should have been.
+    pub refused: Option<String>,
+}
+
+#[derive(Debug)]
+struct Servers {
+    recovery: Server,
+    checker: Option<Server>,
+}
+
+impl Runner {
+    pub fn new(plan: Plan) -> Result<Runner, RunnerError> {
+        let slot = Slot::create(&plan.pools)?;
+        let mut plan = plan;
+        if let Some(operations) = &plan.operations {
+            let text = match operations.asking {
+                Asking::Fed => Arc::clone(operations.workload.text()),
+                // Its standard input is empty.
+                Asking::Resumed(_) => Arc::default(),
+            };
+            plan.recovery.stdin = Input::Operations(Operations { text, stretches: Vec::new() });
+        }
+        let servers = match plan.engine {
+            EngineChoice::Native => None,
+            EngineChoice::ForkServer => {
+                let checker = match &plan.checker {
+                    Some(command) => Some(Server::new(command, &slot)?),
+                    None => None,
+                };
+                Some(Servers { recovery: Server::new(&plan.recovery, &slot)?, checker })
+            }
+        };
+        Ok(Runner {
+            plan,
+            slot,
+            servers,
+            native: None,
+            cursor: ChangeCursor::default(),
+            strange: Vec::new(),
+            stale: true,
+            equivalence: None,
+            served: None,
+            last: None,
+            names: Names::default(),
+            timeout: AdaptiveTimeout::default(),
+            refused: None,
+        })
+    }
+
+    /// The report of the last run: of the checker if it was the checker that failed.
+    pub fn last(&self) -> Option<&RunReport> {
+        self.last.as_ref()
+    }
+
+    /// Where the last run was when a signal ended it, or when its time was over; empty if nobody knows.
+    pub fn broke_down_at(&self) -> &[Frame] {
+        self.servers.as_ref().map_or(&[], |servers| &servers.recovery.broke_down_at)
+    }
+
+    /// The files with the image that was shown last, as runs have left it.
+    pub fn files(&self) -> impl Iterator<Item = (&std::path::Path, &std::path::Path)> {
+        self.slot.paths()
+    }
+
+    /// Puts an image into the slot: only what differs from what is there.
+    pub fn show(&mut self, image: &CrashImage<'_>) -> Result<(), RunnerError> {
+        let guaranteed = image.guaranteed();
+        let changes = guaranteed.changes(&mut self.cursor);
+        let resized = (0..self.plan.pools.len() as u32).any(|p| self.slot.len(PoolId(p)) != guaranteed.len(PoolId(p)));
+        if self.stale || changes.all || resized {
+            self.slot.renew(|pool| guaranteed.len(pool))?;
+            for pool in guaranteed.pools() {
+                for (number, page) in guaranteed.pages(pool) {
+                    self.slot.write(pool, number * page.len() as u64, page)?;
+                }
+            }
+            self.stale = false;
+        } else {
+            for line in changes.lines.into_iter().chain(self.strange.drain(..)) {
+                put(&mut self.slot, line, &guaranteed.line(line))?;
+            }
+        }
+        self.strange.clear();
+        for (line, bytes) in image.lines() {
+            put(&mut self.slot, *line, bytes)?;
+            self.strange.push(*line);
+        }
+        Ok(())
+    }
+
+    /// Runs recovery, and the checker if recovery passes, on the image.
+    pub fn observe(&mut self, image: &CrashImage<'_>) -> Result<Observation, RunnerError> {
+        self.show(image)?;
+        let position = self.position(image);
+        if self.servers.is_some() {
+            match self.serve(position) {
+                Err(RunnerError::Server(error)) => {
+                    self.go_native(error.to_string());
+                    self.show(image)?;
+                }
+                answer => return self.credible(answer?),
+            }
+        }
+        let answer = self.natively(position)?;
+        self.credible(answer)
+    }
+
+    /// From now on without the fork server.
+    pub fn go_native(&mut self, why: String) {
+        self.refused = Some(why);
+        self.servers = None;
+        self.stale = true;
+    }
+
+    /// A failure for want of room for the pools is none of the program's.
+    fn credible(&self, answer: Observation) -> Result<Observation, RunnerError> {
+        if !answer.verdict.pass {
+            self.slot.had_room()?;
+        }
+        Ok(answer)
+    }
+
+    /// Was there room for what the last run did?
+    pub fn had_room(&self) -> Result<(), RunnerError> {
+        Ok(self.slot.had_room()?)
+    }
+
+    /// Where among the operations the crash of this image came.
+    pub fn position(&self, image: &CrashImage<'_>) -> Option<CrashPosition> {
+        self.equivalence.as_ref().map(|equivalence| equivalence.position(image.guaranteed().at()))
+    }
+
+    fn serve(&mut self, position: Option<CrashPosition>) -> Result<Observation, RunnerError> {
+        // Another position has another command.
+        let other = self.is_resumed() && self.served != position;
+        let resumed = other.then(|| self.command(position));
+        let Some(servers) = &mut self.servers else { return self.natively(position) };
+        let limits = self.timeout.limits(&self.plan.limits);
+        if let Some(command) = resumed {
+            servers.recovery = Server::new(&command, &self.slot)?;
+            self.served = position;
+        }
+        if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
+            servers.recovery.give(equivalence.byte_ranges(position));
+        }
+        let run = servers.recovery.run(&self.slot, &limits)?;
+        self.timeout.note(&run);
+        let mut verdict = self.plan.oracle.judge_named(&run, None, &|frame| self.names.of(&run, frame));
+        if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
+            verdict = equivalence.judge(position, &run, verdict);
+        }
+        let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
+        self.strange.extend(&run.dirtied);
+        self.stale |= run.pools_replaced;
+        let Some(server) = servers.checker.as_mut().filter(|_| verdict.pass) else {
+            self.last = Some(run);
+            return Ok(Observation { verdict, reads });
+        };
+        let check = server.run(&self.slot, &self.plan.limits)?;
+        let verdict = self.plan.oracle.judge_named(&run, Some(&check), &|frame| self.names.of(&check, frame));
+        // What the checker read of lines that recovery had written depends on the crash image through what recovery
+        // read; to name these lines as well is on the safe side.
+        reads = match (reads, &check.reads) {
+            (Some(mut reads), Some(more)) => {
+                reads.extend(more);
+                Some(reads)
+            }
+            _ => None,
+        };
+        self.strange.extend(&check.dirtied);
+        self.stale |= check.pools_replaced;
+        self.last = Some(check);
+        Ok(Observation { verdict, reads })
+    }
+
+    /// The uninstrumented program on what the slot holds.
+    fn natively(&mut self, position: Option<CrashPosition>) -> Result<Observation, RunnerError> {
+        self.stale = true;
+        let recovery = self.command(position);
+        let native = self.native.get_or_insert_with(Plain::new);
+        let pools: Vec<PoolFile<'_>> =
+            self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
+        let mut session = native.session(&pools)?;
+        let run = session.run(&recovery, &self.plan.limits)?;
+        let mut verdict = self.plan.oracle.judge(&run);
+        if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
+            verdict = match verdict.pass {
+                true => equivalence.judge_native(position, &run),
+                false if equivalence.fails_rightly_native(position, &run) => Verdict::pass(),
+                false => Verdict::fail(verdict.symptom.key, somewhere(&verdict.symptom.text)),
+            };
+        }
+        let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
+            Some(command) => Some(session.run(command, &self.plan.limits)?),
+            None => None,
+        };
+        if let Some(check) = &check {
+            verdict = self.plan.oracle.judge_named(&run, Some(check), &|_| None);
+        }
+        self.last = Some(check.unwrap_or(run));
+        Ok(Observation { verdict, reads: None })
+    }
+
+    /// One run in native mode, whatever the plan says.
+    pub fn confirm(&mut self, image: &CrashImage<'_>) -> Result<Verdict, RunnerError> {
+        self.stale = true;
+        self.show(image)?;
+        let position = self.position(image);
+        let answer = self.natively(position)?;
+        Ok(self.credible(answer)?.verdict)
+    }
+
+    /// The command that recovers, with the operations that it is asked after a crash in this position.
+    pub fn command(&self, position: Option<CrashPosition>) -> Command {
+        let mut command = self.plan.recovery.clone();
+        if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
+            match &equivalence.asking {
+                Asking::Fed => {
+                    let text = Arc::clone(equivalence.workload.text());
+                    command.stdin =
+                        Input::Operations(Operations { text, stretches: equivalence.byte_ranges(position) });
+                }
+                Asking::Resumed(templates) => command = self.of_words(&templates.resume(position, self.pool())),
+            }
+        }
+        command
+    }
+
+    fn is_resumed(&self) -> bool {
+        self.equivalence.as_ref().is_some_and(|equivalence| equivalence.asking != Asking::Fed)
+    }
+
+    /// The first pool, for commands.
+    pub fn pool(&self) -> &std::path::Path {
+        self.plan.pools.first().map_or(std::path::Path::new(""), |(path, _)| path)
+    }
+
+    /// A command in the surroundings of the recovery.
+    pub fn of_words(&self, words: &[String]) -> Command {
+        let (program, args) = words.split_first().map_or(("", &[][..]), |(program, args)| (program.as_str(), args));
+        let args = args.iter().map(std::ffi::OsString::from).collect();
+        Command { program: program.into(), args, ..self.plan.recovery.clone() }
+    }
+
+    /// Bytes of a run's output that are kept.
+    pub fn kept_output(&self) -> u64 {
+        self.plan.limits.output
+    }
+
+    /// The fork server's commands, and the slot that they work on. It must be shown something before it is used again.
+    pub fn stage(&mut self) -> Option<(&mut Server, &Slot, &Plan)> {
+        self.stale = true;
+        Some((&mut self.servers.as_mut()?.recovery, &self.slot, &self.plan))
+    }
+
+    /// One run of the uninstrumented program with these operations on what the slot holds.
+    pub fn native_run(&mut self, operations: Operations) -> Result<RunReport, RunnerError> {
+        let command = Command { stdin: Input::Operations(operations), ..self.plan.recovery.clone() };
+        self.native_command(&command)
+    }
+
+    /// One run of the uninstrumented command on what the slot holds.
+    pub fn native_command(&mut self, command: &Command) -> Result<RunReport, RunnerError> {
+        self.stale = true;
+        let native = self.native.get_or_insert_with(Plain::new);
+        let pools: Vec<PoolFile<'_>> =
+            self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
+        Ok(native.session(&pools)?.run(command, &self.plan.limits)?)
+    }
+}
+
+impl Recovery for Runner {
+    fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
+        self.observe(image).map_err(RecoveryError::new)
+    }
+}
+
+fn put(slot: &mut Slot, line: LineId, bytes: &[u8; LINE_BYTES]) -> Result<(), SlotError> {
+    slot.write(line.pool, line.start().offset.0, bytes)
+}
+
+/// Every recovery may look at the lengths of its pools.
+fn reads(plan: &Plan, reads: Vec<Read>) -> Vec<Read> {
+    let lengths = (0..plan.pools.len() as u32).map(|pool| Read::Length(PoolId(pool)));
+    lengths.chain(reads).collect()
+}
