@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crash::outcome::{FailingState, PointOutcome};
 use crash::points::Point;
-use crash::recovery::{Recovery, Verdict};
+use crash::recovery::Recovery;
 use crash::strategy::StrategySpec;
 use crash::walk::{Rules, WalkError};
 use finding::finding::Class;
@@ -13,6 +13,7 @@ use persistency::point::Content;
 use persistency::states::CrashState;
 use trace::event::EventId;
 use trace::{ReadError, TraceReader};
+use verdict::verdict::Verdict;
 
 use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
 use crate::minimise::{Minimal, minimise};

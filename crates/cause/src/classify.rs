@@ -8,13 +8,14 @@
 //! - **recovery**: with everything in PM, in program order, recovery itself crashes or hangs.
 
 use crash::points::Point;
-use crash::recovery::{Recovery, Verdict};
+use crash::recovery::Recovery;
 use crash::walk::{Rules, WalkError};
 use finding::finding::Class;
 use persistency::point::{Content, LineView};
 use rustc_hash::FxHashSet;
 use trace::event::EventId;
 use trace::{ReadError, TraceReader};
+use verdict::verdict::Verdict;
 
 use crate::minimise::{Minimal, StoreAt};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};

@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use finding::blame::{self, Libraries};
 use finding::finding::Role;
 use finding::site::Site;
-use operation::boundaries::CrashPosition;
 use operation::equivalence::Equivalence;
 use rustc_hash::FxHashMap;
 use trace::event::EventId;
 use trace::symbol::Symbolizer;
 use trace::{ReadError, TraceReader};
+use verdict::position::CrashPosition;
 
 /// Events of an operation that are looked at.
 const MOST_EVENTS: u64 = 4000;

@@ -6,9 +6,9 @@ use std::path::Path;
 use finding::blame::{self, Libraries};
 use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
 use finding::severity::Severity;
-use recover::report::Frame;
 use trace::Tables;
 use trace::symbol::Symbolizer;
+use verdict::end::Frame;
 
 use crate::analyse::RootCause;
 use crate::lvalue;

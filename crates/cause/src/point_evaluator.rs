@@ -2,12 +2,13 @@
 
 use crash::assignment::Assignment;
 use crash::image::CrashImage;
-use crash::recovery::{Observation, Recovery, RecoveryError, Verdict};
+use crash::recovery::{Observation, Recovery, RecoveryError};
 use crash::view::{PointView, StateKey};
 use crash::walk::{Rules, Walk, WalkError};
 use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 use trace::TraceReader;
+use verdict::verdict::Verdict;
 
 use crate::verdict_cache::VerdictCache;
 

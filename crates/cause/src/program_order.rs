@@ -2,12 +2,13 @@
 //! fails on. Whichever crash point shows it, the store to blame is the one with which it began.
 
 use crash::image::{CrashImage, LineBytes};
-use crash::recovery::{Recovery, Verdict};
+use crash::recovery::Recovery;
 use crash::walk::{Rules, Walk};
 use finding::finding::Class;
 use persistency::line::{LINE_BYTES, LineId};
 use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
+use verdict::verdict::Verdict;
 
 use crate::classify::{Classified, ClassifyError, is_breakdown};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crash::crash_positions::CrashPositions;
 use crash::read_tree::{ReadTree, ReadTreeCache};
-use crash::recovery::{Observation, Verdict};
+use crash::recovery::Observation;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk, WalkError};
 use persistency::states::CrashState;
 use trace::TraceReader;
+use verdict::position::CrashPositions;
+use verdict::verdict::Verdict;
 
 /// Runs that need not be made, because recovery could not tell the state from one that it has run on.
 #[derive(Debug, Default)]

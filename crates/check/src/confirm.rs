@@ -2,8 +2,8 @@
 //! uninstrumented program.
 
 use crash::walk::{Rules, Walk, WalkError};
-use recover::report::Frame;
 use trace::TraceReader;
+use verdict::end::Frame;
 
 use cause::analyse::RootCause;
 use persistency::point::PointError;

@@ -19,10 +19,10 @@ use infer::{Conditions, Inference};
 use record::flow::FlowHandle;
 use record::probe_host::engine::Substituted;
 use recover::command::{Command, Input};
-use recover::report::End;
 use rustc_hash::FxHashMap;
 use trace::event::{ModuleId, PoolId};
 use trace::{Tables, TraceReader};
+use verdict::end::End;
 
 use crate::session::{CheckSession, Phase, SessionError};
 use crash::assignment::Assignment;

@@ -6,12 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crash::crash_positions::CrashPositions;
 use crash::image::CrashImage;
 use crash::journal::{Journal, JournalError};
 use crash::outcome::{Coverage, PointOutcome, merge};
 use crash::points::CREATORS;
-use crash::recovery::{Observation, Read};
+use crash::recovery::Observation;
 use crash::rounds::Shard;
 use crash::search::{Budget, Found, Progress, Search, SearchError, SearchOptions, coverage};
 use crash::survey::Survey;
@@ -22,6 +21,8 @@ use operation::equivalence::Asking;
 use trace::event::{CodeAddr, ContextId, EventId};
 use trace::symbol::Symbolizer;
 use trace::{ReadError, TraceReader};
+use verdict::position::CrashPositions;
+use verdict::read::Read;
 
 use crate::again::AgainError;
 use crate::analysis_deadline::AnalysisDeadline;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crash::image::CrashImage;
 use crash::points::Density;
-use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
+use crash::recovery::{Observation, Recovery, RecoveryError};
 use crash::rounds::Selection;
 use crash::search::{Search, SearchOptions};
 use crash::strategy::StrategySpec;
@@ -15,6 +15,8 @@ use crash::survey::Survey;
 use crash::walk::{Rules, Walk};
 use persistency::line::LineId;
 use trace::*;
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 const LOG: u64 = 128 << 20;
 

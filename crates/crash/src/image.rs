@@ -9,7 +9,7 @@ use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
 use trace::{OutOfRange, PoolImage, ReadError, TraceReader};
 
 use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
-use crate::crash_positions::CrashPositions;
+use verdict::position::CrashPositions;
 
 /// The bytes of a line.
 pub type LineBytes = [u8; LINE_BYTES];

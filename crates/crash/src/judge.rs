@@ -11,9 +11,11 @@ use rustc_hash::FxHashMap;
 use crate::outcome::{FailingState, PointOutcome, StrategyOutcome};
 use crate::points::Point;
 use crate::read_tree::{ReadTree, ReadTreeCache};
-use crate::recovery::{Read, Recovery, RecoveryError, Verdict};
+use crate::recovery::{Recovery, RecoveryError};
 use crate::strategy::{Reach, StrategySpec};
 use crate::view::{PointView, StateKey};
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 /// Passing states of a point that are kept to compare failing ones with.
 const KEEP_PASSING: usize = 32;

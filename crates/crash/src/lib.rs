@@ -17,7 +17,6 @@
 pub mod assignment;
 pub mod changes;
 pub mod chosen;
-pub mod crash_positions;
 pub mod image;
 pub mod journal;
 mod judge;

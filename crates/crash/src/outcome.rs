@@ -5,8 +5,8 @@ use persistency::states::CrashState;
 use serde::{Deserialize, Serialize};
 
 use crate::points::Point;
-use crate::recovery::Verdict;
 use crate::strategy::{Reach, StrategySpec};
+use verdict::verdict::Verdict;
 
 /// A state that recovery failed on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,7 +10,6 @@ use trace::TraceReader;
 use trace::event::EventId;
 
 use crate::chosen::Chosen;
-use crate::crash_positions::CrashPositions;
 use crate::journal::{Journal, JournalError};
 use crate::judge::Knowledge;
 use crate::outcome::{Coverage, PointOutcome, merge};
@@ -23,6 +22,7 @@ use crate::strategy::inferred::KnownConditions;
 use crate::survey::{Pick, Survey};
 use crate::walk::{Rules, Walk, WalkError};
 use crate::worker::{Shared, Totals, Worker};
+use verdict::position::CrashPositions;
 
 /// All that verdicts depend on. Searches with equal options over the same trace can be joined.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -12,10 +12,10 @@ use trace::event::{EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
 use crate::chosen::Chosen;
-use crate::crash_positions::CrashPositions;
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
 use crate::view::PointView;
+use verdict::position::CrashPositions;
 
 /// By which rules stores become guaranteed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

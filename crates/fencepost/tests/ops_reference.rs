@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crash::walk::Rules;
 use operation::answers::Answers;
-use operation::boundaries::{BoundarySource, CrashPosition};
+use operation::boundaries::BoundarySource;
 use operation::equivalence::{Asking, Equivalence};
 use operation::generate::generate;
 use operation::grammar::Grammar;
@@ -20,6 +20,7 @@ use runner::runner::{EngineChoice, OperationPlan, Plan, Runner};
 use targets::crash::{CrashTarget, TWIN, with_operations};
 use tempfile::TempDir;
 use trace::TraceReader;
+use verdict::position::CrashPosition;
 
 const OPERATIONS: usize = 14;
 /// Fewer than there are, so that most runs end before the last operation, and not all queries are asked.

@@ -82,7 +82,7 @@ pub fn shown(answer: Option<&[u8]>) -> String {
 mod tests {
     use std::time::Duration;
 
-    use recover::report::End;
+    use verdict::end::End;
 
     use super::*;
 

@@ -1,38 +1,8 @@
 //! Where among the operations a crash came.
 
-use crash::crash_positions::CrashPositions;
 use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
-
-/// What was going on when power failed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum CrashPosition {
-    /// No operation had begun.
-    Before,
-    /// This one was under way: it may have happened or not.
-    During(usize),
-    /// This one was over, and the next had not begun: it must have happened.
-    After(usize),
-}
-
-impl CrashPosition {
-    /// The first operation that is still to come.
-    pub fn next(self) -> usize {
-        match self {
-            CrashPosition::Before => 0,
-            CrashPosition::During(number) | CrashPosition::After(number) => number + 1,
-        }
-    }
-
-    /// Crashes in positions with the same number are judged by the same answers.
-    pub fn number(self) -> u64 {
-        match self {
-            CrashPosition::Before => 0,
-            CrashPosition::During(number) => number as u64 * 2 + 1,
-            CrashPosition::After(number) => number as u64 * 2 + 2,
-        }
-    }
-}
+use verdict::position::{CrashPosition, CrashPositions};
 
 /// What says where operations begin and end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -179,13 +149,5 @@ mod tests {
         ] {
             assert_eq!(boundaries.position(EventId(at)), position, "{at}");
         }
-    }
-
-    #[test]
-    fn numbers_are_distinct() {
-        let positions =
-            [CrashPosition::Before, CrashPosition::During(0), CrashPosition::After(0), CrashPosition::During(1)];
-        assert_eq!(positions.map(CrashPosition::number), [0, 1, 2, 3]);
-        assert_eq!(positions.map(CrashPosition::next), [0, 1, 1, 2]);
     }
 }

@@ -1,14 +1,15 @@
 //! Output equivalence: the verdict on a recovered process by its answers.
 
-use crash::recovery::Verdict;
 use recover::report::RunReport;
 use trace::event::EventId;
+use verdict::verdict::Verdict;
 
 use crate::answers::{Answers, shown};
-use crate::boundaries::{CrashPosition, OperationBoundaries};
+use crate::boundaries::OperationBoundaries;
 use crate::expected::Expected;
 use crate::resumed::{self, Templates};
 use crate::workload::Workload;
+use verdict::position::CrashPosition;
 
 /// How a recovered process is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]

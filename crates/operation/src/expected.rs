@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use recover::report::End;
+use verdict::end::End;
 
 use crate::answers::Answers;
-use crate::boundaries::CrashPosition;
 use crate::workload::Workload;
+use verdict::position::CrashPosition;
 
 /// The answers that are right, by where the crash came.
 #[derive(Clone, Debug, Default)]

@@ -6,10 +6,11 @@
 
 use std::path::Path;
 
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
+use verdict::end::End;
 
 use crate::answers::Answers;
-use crate::boundaries::CrashPosition;
+use verdict::position::CrashPosition;
 
 /// What the end of a run is called among the operations.
 pub const EXIT: &str = "exit";

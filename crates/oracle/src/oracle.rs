@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crash::recovery::Verdict;
-use recover::report::{End, Frame, RunReport};
+use recover::report::RunReport;
+use verdict::end::{End, Frame};
+use verdict::verdict::Verdict;
 
 use crate::pattern::{self, Pattern};
 use crate::symptom::Finder;
@@ -54,7 +55,7 @@ impl Oracle {
 mod tests {
     use std::time::Duration;
 
-    use recover::limits::Limit;
+    use verdict::end::Limit;
 
     use super::*;
 

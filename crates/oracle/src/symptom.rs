@@ -6,9 +6,10 @@
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
-use crash::recovery::Symptom;
-use recover::limits::Limit;
-use recover::report::{End, Frame, RunReport};
+use recover::report::RunReport;
+use verdict::end::Limit;
+use verdict::end::{End, Frame};
+use verdict::symptom::Symptom;
 
 use crate::normal::normal;
 use crate::pattern::Pattern;

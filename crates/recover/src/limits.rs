@@ -29,12 +29,3 @@ impl Default for Limits {
         }
     }
 }
-
-/// The limit that ended a run. (Wall time is not among them: that is [`End::Hung`](crate::report::End::Hung).)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Limit {
-    Cpu,
-    Memory,
-    Output,
-    Processes,
-}

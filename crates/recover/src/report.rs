@@ -2,33 +2,9 @@
 
 use std::time::Duration;
 
-pub use crash::recovery::Read;
 use persistency::line::LineId;
-
-use crate::limits::Limit;
-
-/// One call on the way to a crash.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Frame {
-    /// Path of the executable file or library; empty if no file holds the code.
-    pub module: String,
-    /// Address inside that file.
-    pub address: u64,
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum End {
-    Exited(i32),
-    Signalled {
-        signal: i32,
-        /// Innermost first; empty in plain mode.
-        path: Vec<Frame>,
-    },
-    /// The wall-clock limit passed.
-    Hung,
-    OverLimit(Limit),
-}
+use verdict::end::End;
+use verdict::read::Read;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunReport {

@@ -9,9 +9,10 @@ use std::time::Duration;
 
 use plain_world::{World, crash, quick};
 use recover::command::Input;
-use recover::limits::{Limit, Limits};
+use recover::limits::Limits;
 use recover::plain::{Isolation, Method, Namespaces, Plain, PlainError};
-use recover::report::End;
+use verdict::end::End;
+use verdict::end::Limit;
 
 #[test]
 fn exit_code_and_output_are_reported() {

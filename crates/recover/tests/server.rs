@@ -7,14 +7,16 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
-use recover::limits::{Limit, Limits};
+use recover::limits::Limits;
 use recover::plain::{Plain, PoolFile};
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::Slot;
 use server_world::{ORIGINAL, POOL_BYTES, World, brief, line, lines, passes_through, quick};
 use targets::crash::{CrashTarget, TWIN};
 use trace::event::PoolId;
+use verdict::end::End;
+use verdict::end::Limit;
 
 #[test]
 fn every_run_ends_as_its_image_says() {

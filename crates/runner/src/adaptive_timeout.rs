@@ -8,7 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use recover::limits::Limits;
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
+use verdict::end::End;
 
 /// What the runs have shown: of all workers that have a clone.
 #[derive(Clone, Debug, Default)]

@@ -3,9 +3,10 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use recover::report::{End, Frame, RunReport};
+use recover::report::RunReport;
 use trace::Tables;
 use trace::symbol::Symbolizer;
+use verdict::end::{End, Frame};
 
 /// More places are not looked up: a program that jumps anywhere dies somewhere else each time.
 const MOST: usize = 64;

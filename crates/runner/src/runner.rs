@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
-use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
-use operation::boundaries::{BoundarySource, CrashPosition};
+use crash::recovery::{Observation, Recovery, RecoveryError};
+use operation::boundaries::BoundarySource;
 use operation::equivalence::{Asking, Equivalence, somewhere};
 use operation::workload::Workload;
 use oracle::oracle::Oracle;
@@ -14,10 +14,14 @@ use persistency::line::{LINE_BYTES, LineId};
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
 use recover::plain::{Plain, PoolFile};
-use recover::report::{Frame, RunReport};
+use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
+use verdict::end::Frame;
+use verdict::position::CrashPosition;
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 use crate::adaptive_timeout::AdaptiveTimeout;
 use crate::names::Names;

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use cause::explain::{Explained, explain};
 use finding::blame::Libraries;
 use finding::finding::Class;
-use recover::report::Frame;
 use trace::EventId;
+use verdict::end::Frame;
 
 use crate::recoveries::{Words, causes};
 use crate::traces::{Step, clwb, fence, pc, record, store};

@@ -6,13 +6,15 @@ use std::sync::Arc;
 use cause::analyse::{Allowance, Analysis, RootCause, analyse};
 use cause::verdict_cache::VerdictCache;
 use crash::image::CrashImage;
-use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
+use crash::recovery::{Observation, Recovery, RecoveryError};
 use crash::rounds::Selection;
 use crash::search::{Search, SearchOptions};
 use crash::strategy::StrategySpec;
 use crash::survey::Survey;
 use persistency::line::LineId;
 use trace::{LineNo, PoolId};
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 use crate::traces::Recorded;
 

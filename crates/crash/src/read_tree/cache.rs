@@ -12,8 +12,8 @@ use super::intern::RESERVED;
 use super::tree::ReadTree;
 use crate::changes::ChangeCursor;
 use crate::image::{GuaranteedImage, LineBytes};
-use crate::recovery::Read;
 use crate::view::PointView;
+use verdict::read::Read;
 
 /// Not known yet, or changed since.
 const STALE: u32 = RESERVED;

@@ -19,8 +19,9 @@ use super::cache::{Held, Passage, ReadTreeCache};
 use super::chunks::{ChunkId, Chunks, Step};
 use super::intern::Interner;
 use crate::image::LineBytes;
-use crate::recovery::{Read, Verdict};
 use crate::view::PointView;
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 /// How large the tree may grow. When it is full it goes on answering.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

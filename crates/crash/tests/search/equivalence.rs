@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 
 use crash::points::Density;
 use crash::read_tree::{Contradiction, Inserted, ReadTree, ReadTreeCache};
-use crash::recovery::{Read, Verdict};
 use crash::rounds::Selection;
 use crash::search::{Found, Search, SearchOptions};
 use crash::strategy::{Reach, StrategySpec};
@@ -15,6 +14,8 @@ use crash::walk::{Rules, Walk};
 use persistency::line::LineId;
 use persistency::states::{Base, CrashState};
 use trace::{EventKind, LineNo, PoolId, StoreKind};
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 use crate::recoveries::{Fake, Sight};
 use crate::traces::{Recorded, place, random, record, traces};

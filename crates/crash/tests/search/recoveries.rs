@@ -5,9 +5,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
 
 use crash::image::{CrashImage, LineBytes};
-use crash::recovery::{Observation, Read, Recovery, RecoveryError, Verdict};
+use crash::recovery::{Observation, Recovery, RecoveryError};
 use persistency::line::LineId;
 use trace::{LineNo, PoolId};
+use verdict::read::Read;
+use verdict::verdict::Verdict;
 
 use crate::traces::Rng;
 

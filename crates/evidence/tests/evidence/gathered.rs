@@ -2,7 +2,6 @@
 
 use cause::analyse::RootCause;
 use crash::points::{FailurePoint, Point, PointKind};
-use crash::recovery::Verdict;
 use crash::walk::Rules;
 use evidence::file;
 use evidence::gather::Case;
@@ -14,6 +13,7 @@ use persistency::line::LineId;
 use persistency::point::Content;
 use persistency::states::{Base, CrashState};
 use trace::event::{CodeAddr, ContextId, EventId, LineNo, PoolId};
+use verdict::verdict::Verdict;
 
 use crate::traces::{Recorded, Step, clwb, fence, record, store};
 

@@ -2,8 +2,9 @@
 
 use super::launch::Ended;
 use super::watch::Cut;
-use crate::limits::{Limit, Limits};
-use crate::report::End;
+use crate::limits::Limits;
+use verdict::end::End;
+use verdict::end::Limit;
 
 pub(super) fn end(cut: Option<Cut>, ended: &Ended, limits: &Limits) -> End {
     match (cut, ended.status) {

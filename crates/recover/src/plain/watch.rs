@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use super::launch::{Ended, Running};
 use super::streams::Streams;
 use super::tree::Usage;
-use crate::limits::{Limit, Limits};
+use crate::limits::Limits;
+use verdict::end::Limit;
 
 /// Most recoveries are over before the first look at what they use.
 const FIRST_LOOK: Duration = Duration::from_millis(3);

@@ -13,8 +13,9 @@ use wire::recover::rehearsal;
 use super::report::{end, noted, report};
 use super::run::{PATIENCE, Server, ServerError, set_limits, wait_status};
 use crate::limits::Limits;
-use crate::report::{End, RunReport};
+use crate::report::RunReport;
 use crate::slot::Slot;
+use verdict::end::End;
 
 /// Where the rehearsed process is.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,8 +8,11 @@ use record::probe_host::engine::Engine;
 use trace::event::{LineNo, PoolId};
 use wire::recover::{CRASH_BYTES, flag, note};
 
-use crate::limits::{Limit, Limits};
-use crate::report::{End, Frame, Read, RunReport};
+use crate::limits::Limits;
+use crate::report::RunReport;
+use verdict::end::Limit;
+use verdict::end::{End, Frame};
+use verdict::read::Read;
 
 /// Notes of one run.
 #[derive(Debug)]

@@ -18,10 +18,12 @@ use wire::recover::rehearsal;
 use super::output::Stream;
 use super::report::{end, noted, path, report};
 use crate::command::{Command, Input};
-use crate::limits::{Limit, Limits, OUTPUT_ENDS_RUN};
+use crate::limits::{Limits, OUTPUT_ENDS_RUN};
 use crate::memory_file;
-use crate::report::{End, Frame, RunReport};
+use crate::report::RunReport;
 use crate::slot::Slot;
+use verdict::end::Limit;
+use verdict::end::{End, Frame};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {

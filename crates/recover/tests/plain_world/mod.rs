@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use recover::command::{Command, Input};
 use recover::limits::Limits;
 use recover::plain::{Plain, PoolFile, Session};
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
+use verdict::end::End;
 
 /// Uid and gid of "nobody" and its like.
 const NOBODY: u32 = 65534;

@@ -11,10 +11,12 @@ use std::time::Duration;
 use persistency::line::LineId;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
-use recover::report::{Frame, Read, RunReport};
+use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::Slot;
 use trace::event::{LineNo, PoolId};
+use verdict::end::Frame;
+use verdict::read::Read;
 
 pub const POOL_BYTES: u64 = 8192;
 pub const ORIGINAL: &[u8] = b"original";

@@ -4,8 +4,9 @@
 use operation::answers::Answers;
 use operation::expected::Expected;
 use operation::workload::Workload;
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
 use recover::server::{ServerError, Step};
+use verdict::end::End;
 
 use crate::reference::error::ReferenceError;
 use crate::reference::run::{ReferenceRuns, died, how, whole};

@@ -7,7 +7,8 @@ use std::ops::Range;
 use operation::answers::{Answers, shown};
 use operation::expected::Expected;
 use recover::command::Operations;
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
+use verdict::end::End;
 
 use crate::reference::error::ReferenceError;
 use crate::reference::live::{ends, failure};

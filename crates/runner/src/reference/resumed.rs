@@ -2,9 +2,9 @@
 //! the first operation.
 
 use operation::answers::Answers;
-use operation::boundaries::CrashPosition;
 use operation::expected::Expected;
 use operation::resumed::{Templates, answers, lines};
+use verdict::position::CrashPosition;
 
 use crate::reference::error::ReferenceError;
 use crate::reference::run::ReferenceRuns;

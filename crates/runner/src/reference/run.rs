@@ -11,10 +11,11 @@ use operation::equivalence::{Asking, Equivalence};
 use operation::expected::Expected;
 use operation::workload::Workload;
 use recover::command::Operations;
-use recover::report::{End, RunReport};
+use recover::report::RunReport;
 use recover::server::ServerError;
 use trace::event::{EventKind, ExitStatus};
 use trace::{ReadError, TraceReader};
+use verdict::end::End;
 
 use crate::reference::error::ReferenceError;
 use crate::runner::{OperationPlan, Runner, RunnerError};

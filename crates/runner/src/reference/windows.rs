@@ -5,9 +5,9 @@
 use std::ops::Range;
 
 use operation::answers::Answers;
-use operation::boundaries::CrashPosition;
 use operation::expected::Expected;
 use operation::window::{partial_orders, whole_orders};
+use verdict::position::CrashPosition;
 
 use crate::reference::error::ReferenceError;
 use crate::reference::run::ReferenceRuns;

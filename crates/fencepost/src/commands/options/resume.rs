@@ -5,11 +5,12 @@ use std::ffi::OsString;
 
 use clap::Args;
 use drive::template::words;
-use operation::boundaries::{BoundarySource, CrashPosition, OperationBoundaries};
+use operation::boundaries::{BoundarySource, OperationBoundaries};
 use operation::equivalence::Asking;
 use operation::resumed::Templates;
 use operation::workload::Workload;
 use trace::TraceReader;
+use verdict::position::CrashPosition;
 
 use super::driver::answering;
 use super::operation::{OperationOptions, read};

@@ -1,0 +1,79 @@
+//! Where among the operations a crash came.
+
+use serde::{Deserialize, Serialize};
+use trace::event::EventId;
+
+/// What was going on when power failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CrashPosition {
+    /// No operation had begun.
+    Before,
+    /// This one was under way: it may have happened or not.
+    During(usize),
+    /// This one was over, and the next had not begun: it must have happened.
+    After(usize),
+}
+
+impl CrashPosition {
+    /// The first operation that is still to come.
+    pub fn next(self) -> usize {
+        match self {
+            CrashPosition::Before => 0,
+            CrashPosition::During(number) | CrashPosition::After(number) => number + 1,
+        }
+    }
+
+    /// Crashes in positions with the same number are judged by the same answers.
+    pub fn number(self) -> u64 {
+        match self {
+            CrashPosition::Before => 0,
+            CrashPosition::During(number) => number as u64 * 2 + 1,
+            CrashPosition::After(number) => number as u64 * 2 + 2,
+        }
+    }
+}
+
+/// Stretches of a trace in which a recovery is judged by different standards: by the operation that was under way, for example.
+/// What was learnt from a run in one says nothing about another.
+///
+/// Where one position ends and the next begins. Without any, the whole trace is one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CrashPositions {
+    /// Ascending.
+    boundaries: Vec<EventId>,
+}
+
+impl CrashPositions {
+    /// Each of these events is the first of its position.
+    pub fn new(mut boundaries: Vec<EventId>) -> CrashPositions {
+        boundaries.sort_unstable();
+        CrashPositions { boundaries }
+    }
+
+    /// The position of a crash just before this event.
+    pub fn number(&self, at: EventId) -> u64 {
+        self.boundaries.partition_point(|boundary| *boundary <= at) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_distinct() {
+        let positions =
+            [CrashPosition::Before, CrashPosition::During(0), CrashPosition::After(0), CrashPosition::During(1)];
+        assert_eq!(positions.map(CrashPosition::number), [0, 1, 2, 3]);
+        assert_eq!(positions.map(CrashPosition::next), [0, 1, 1, 2]);
+    }
+
+    #[test]
+    fn positions_are_numbered_along_the_trace() {
+        let positions = CrashPositions::new(vec![EventId(20), EventId(5), EventId(5)]);
+        let numbers = [0, 4, 5, 19, 20, 99].map(|at| positions.number(EventId(at)));
+        assert_eq!(numbers, [0, 0, 2, 2, 3, 3]);
+        assert_eq!(CrashPositions::default().number(EventId(7)), 0);
+    }
+}
