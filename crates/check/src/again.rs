@@ -12,7 +12,7 @@ use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
 use crash::walk::{Walk, WalkError};
 use finding::finding::Finding;
-use record::probe_host::engine::Substituted;
+use supervise::probe::Substituted;
 use trace::{ReadError, TraceReader};
 
 use crate::session::{CheckSession, SessionError};

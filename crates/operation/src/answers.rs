@@ -14,7 +14,7 @@ impl Answers {
     /// Of a run that was given so many operations. What it wrote before the first and after the last is not of interest. There
     /// are fewer answers if it ended early.
     pub fn of(run: &RunReport, operations: usize) -> Answers {
-        let boundaries = &run.borders[..run.borders.len().min(operations + 1)];
+        let boundaries = &run.boundaries[..run.boundaries.len().min(operations + 1)];
         let Some(&start) = boundaries.first() else { return Answers::default() };
         let len = run.stdout.len() as u32;
         // A program that ended inside an operation may have answered it.
@@ -91,7 +91,7 @@ mod tests {
             end: End::Exited(0),
             stdout: stdout.into(),
             stderr: Vec::new(),
-            borders: boundaries.to_vec(),
+            boundaries: boundaries.to_vec(),
             output_cut: false,
             cpu: Duration::ZERO,
             wall: Duration::ZERO,

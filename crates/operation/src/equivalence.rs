@@ -73,7 +73,7 @@ impl Equivalence {
         if !end.pass && self.fails_rightly(position, run) {
             return Verdict::pass();
         }
-        let is_over = self.asking == Asking::Fed && run.borders.len() > asked.len();
+        let is_over = self.asking == Asking::Fed && run.boundaries.len() > asked.len();
         if !end.pass && !is_over {
             return self.ended(position, run, end, &asked);
         }
@@ -114,7 +114,7 @@ impl Equivalence {
 
     /// A process that died while it was asked had recovered: it is what recovery left that is wrong.
     fn ended(&self, position: CrashPosition, run: &RunReport, end: Verdict, asked: &[usize]) -> Verdict {
-        let Some(&number) = run.borders.len().checked_sub(1).and_then(|at| asked.get(at)) else { return end };
+        let Some(&number) = run.boundaries.len().checked_sub(1).and_then(|at| asked.get(at)) else { return end };
         let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
         Verdict::fail(
             format!("end of {}", self.workload.kind(number)),

@@ -64,7 +64,7 @@ mod tests {
             end,
             stdout: stdout.into(),
             stderr: stderr.into(),
-            borders: Vec::new(),
+            boundaries: Vec::new(),
             output_cut: false,
             cpu: Duration::ZERO,
             wall: Duration::from_millis(12),

@@ -5,10 +5,11 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use record::probe_host::{ProbeImage, ProbeRecorder};
+use record::probe_host::ProbeRecorder;
 use record::recorder::RecordOptions;
 use record::stop::StopRequest;
 use record::target::Target;
+use supervise::probe::ProbeImage;
 use trace::{Meta, TraceWriter};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

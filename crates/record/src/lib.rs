@@ -2,11 +2,11 @@
 
 pub mod ending;
 pub mod flow;
-pub mod keeping;
 pub mod libraries;
 pub mod probe_host;
 pub mod recorder;
 pub mod recording;
 pub mod step;
 pub mod stop;
-pub mod target;
+
+pub use supervise::target;

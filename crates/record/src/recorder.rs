@@ -25,11 +25,11 @@
 //! 7. **End.** Every process that the target started has ended, or has been killed, when `record` returns.
 //! 8. **Failing.** What cannot be recorded exactly ends the recording with an error that says what it was.
 
-use crate::flow::FlowHandle;
-use crate::probe_host::engine::Substituted;
+use supervise::probe::Substituted;
 use trace::event::ExitStatus;
 use trace::{Summary, TraceWriter};
 
+use crate::flow::FlowHandle;
 use crate::target::Target;
 
 /// What to record and what to let through.
@@ -44,7 +44,7 @@ pub struct RecordOptions {
     pub real_time: bool,
     pub real_random: bool,
     pub real_tsc: bool,
-    /// Serve standard input line by line and mark operation borders.
+    /// Serve standard input line by line and mark operation boundaries.
     pub operations_stdin: bool,
     /// Private files that the target finds in place of others; the `probe` backend only.
     pub substitutes: Vec<Substituted>,

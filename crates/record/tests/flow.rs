@@ -298,7 +298,7 @@ fn with(program: &Program, attempt: impl FnOnce(&Program, &Run<'_>) -> Result<()
 
 #[test]
 fn the_engine_and_the_reference_see_the_same_flow() {
-    if !record::probe_host::is_embedded() {
+    if !supervise::probe::is_embedded() {
         return;
     }
     let cpu = Cpu::here();
@@ -326,7 +326,7 @@ impl FlowSink for Count {
 /// A libpmemobj map on a pool that is there already (a new one gets a random name inside).
 #[test]
 fn a_libpmemobj_map_gives_the_same_trace() {
-    if !record::probe_host::is_embedded() {
+    if !supervise::probe::is_embedded() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -377,7 +377,7 @@ extern "C" fn main(_: i32, _: *const *const u8) -> i32 {
 
 #[test]
 fn rust_code_has_the_same_flow() {
-    if !record::probe_host::is_embedded() {
+    if !supervise::probe::is_embedded() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -427,7 +427,7 @@ int main(void) {
 
 #[test]
 fn what_is_done_under_a_lock_is_told_in_its_order() {
-    if !record::probe_host::is_embedded() {
+    if !supervise::probe::is_embedded() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -493,7 +493,7 @@ int main(void) {
 
 #[test]
 fn a_block_that_a_signal_cuts_goes_on_where_it_was_left() {
-    if !record::probe_host::is_embedded() {
+    if !supervise::probe::is_embedded() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use record::probe_host::{HostError, ProbeImage, ProbeRecorder};
+use record::probe_host::{HostError, ProbeRecorder};
 use record::recorder::RecordOptions;
 use record::recording::Recording;
 use record::stop::StopRequest;
 use record::target::Target;
+use supervise::probe::ProbeImage;
 use tempfile::TempDir;
 use trace::event::{EventKind, ExitStatus, FlushTarget, Place, PoolId, PoolOffset};
 use trace::{Meta, TraceReader, TraceWriter};

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!   Command + Limits + slot ──► server   forks of a warm process under the probe, with what each read ──► RunReport
-//!   Command + Limits + images ─► plain    exec of the uninstrumented binary, isolated by namespaces    ──► RunReport
+//!   Command + Limits + images ─► native   exec of the uninstrumented binary, isolated by namespaces    ──► RunReport
 //! ```
 //!
-//! Nothing here knows why an image was chosen, nor whether what recovery did was right.
+//! Both start and watch their processes through the crate `supervise`. Nothing here knows why an image was chosen, nor whether what recovery did was right.
 
 pub mod command;
-pub mod limits;
-pub mod memory_file;
+pub mod native;
 pub mod place;
-pub mod plain;
 pub mod report;
 pub mod server;
 pub mod slot;
+
+pub use supervise::limits;

@@ -12,16 +12,16 @@ pub struct RunReport {
     /// The first bytes, as many as the limits keep.
     pub stdout: Vec<u8>,
     pub stderr: Vec<u8>,
-    /// How long the standard output was at each read between two operations; empty without operations, and in plain mode.
-    pub borders: Vec<u32>,
+    /// How long the standard output was at each read between two operations; empty without operations, and in a native run.
+    pub boundaries: Vec<u32>,
     /// There was more output than was kept.
     pub output_cut: bool,
     /// Of all processes of the run.
     pub cpu: Duration,
     pub wall: Duration,
-    /// In order of first read; none if they are not all known, as in plain mode.
+    /// In order of first read; none if they are not all known, as in a native run.
     pub reads: Option<Vec<Read>>,
-    /// Lines that recovery wrote; empty in plain mode.
+    /// Lines that recovery wrote; empty in a native run.
     pub dirtied: Vec<LineId>,
     /// Recovery deleted a pool or put another file in its place.
     pub pools_replaced: bool,

@@ -1,5 +1,5 @@
 //! The fork server on a small C program: what a run does becomes its report, the next run knows nothing of it, and the pools
-//! themselves stay as they are. And it says of a crash image what plain mode says.
+//! themselves stay as they are. And it says of a crash image what native mode says.
 
 mod server_world;
 
@@ -8,7 +8,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use recover::limits::Limits;
-use recover::plain::{Plain, PoolFile};
+use recover::native::{Native, PoolFile};
 use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::Slot;
@@ -142,7 +142,7 @@ fn recovery_may_delete_create_and_shorten_and_the_original_stays() {
 }
 
 #[test]
-fn a_pool_that_gets_another_name_is_left_to_plain_mode() {
+fn a_pool_that_gets_another_name_is_left_to_native_mode() {
     // Only the pool's own name leads into the slot, and the other name is on another file system.
     let mut world = World::new();
     let answer = world.try_run(&mut world.serve("rename"), &quick());
@@ -169,7 +169,7 @@ fn a_daemon_that_crashes_is_a_crash_and_one_that_stays_is_ended() {
     let world = World::new();
     let end = world.once("daemon-crash", &quick()).end;
     assert!(matches!(end, End::Signalled { signal: libc::SIGABRT, .. }), "{end:?}");
-    // What it waits for itself is its own business, as in plain mode.
+    // What it waits for itself is its own business, as in native mode.
     assert_eq!(world.once("child-crash", &quick()).end, End::Exited(0));
     let mut server = world.serve("daemon-stays");
     assert_eq!(world.run(&mut server).end, End::Exited(3));
@@ -405,7 +405,7 @@ fn comparable(report: RunReport) -> (String, String, String) {
     (end, text(report.stdout), text(report.stderr))
 }
 
-fn compare_with_plain(target: &CrashTarget, images: u32) {
+fn compare_with_native(target: &CrashTarget, images: u32) {
     let world = World::new();
     let program = target.build(TWIN, &Path::new(env!("CARGO_TARGET_TMPDIR")).join("crash")).unwrap();
     let workload = world.dir().join("workload");
@@ -417,7 +417,7 @@ fn compare_with_plain(target: &CrashTarget, images: u32) {
     let command = world.command_of(&program, &words[1..].iter().map(String::as_str).collect::<Vec<_>>());
     let mut slot = Slot::create(&[(world.pool(), source.whole.len() as u64)]).unwrap();
     let mut server = Server::new(&command, &slot).unwrap();
-    let plain = Plain::new();
+    let native = Native::new();
     let copy = world.dir().join("copy");
     let mut ends = std::collections::BTreeMap::<String, u32>::new();
     for number in 0..images {
@@ -426,7 +426,7 @@ fn compare_with_plain(target: &CrashTarget, images: u32) {
         let limits = Limits { wall: std::time::Duration::from_secs(2), ..Limits::default() };
         let served = comparable(server.run(&slot, &limits).unwrap());
         fs::write(&copy, &image).unwrap();
-        let plainly = plain.run(&command, &[PoolFile { path: world.pool(), content: &copy }], &limits).unwrap();
+        let plainly = native.run(&command, &[PoolFile { path: world.pool(), content: &copy }], &limits).unwrap();
         assert_eq!(served, comparable(plainly), "{} image {number}", target.name);
         *ends.entry(served.0).or_default() += 1;
     }
@@ -436,14 +436,14 @@ fn compare_with_plain(target: &CrashTarget, images: u32) {
 }
 
 #[test]
-fn the_fork_server_says_what_plain_mode_says() {
+fn the_fork_server_says_what_native_mode_says() {
     // The last has a heap and a mapping that are large.
     let names = ["c/array", "c/btree", "c/undo", "pmdk/tx_list"];
     let all = targets::crash::all().unwrap();
     std::thread::scope(|scope| {
         for name in names {
             let target = all.iter().find(|target| target.name == name).expect("a known target");
-            scope.spawn(move || compare_with_plain(target, 70));
+            scope.spawn(move || compare_with_native(target, 70));
         }
     });
 }

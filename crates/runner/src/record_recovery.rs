@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use crash::image::CrashImage;
 use record::flow::FlowHandle;
-use record::probe_host::engine::Substituted;
 use record::probe_host::{HostError, ProbeRecorder};
 use record::recorder::RecordOptions;
 use record::recording::Recording;
 use record::stop::StopRequest;
 use record::target::{Target, TargetError};
 use recover::command::Command;
+use supervise::probe::Substituted;
 use trace::event::PoolId;
 use trace::{Meta, TraceWriter, WriteError};
 

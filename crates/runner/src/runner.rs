@@ -13,7 +13,7 @@ use oracle::oracle::Oracle;
 use persistency::line::{LINE_BYTES, LineId};
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
-use recover::plain::{Plain, PoolFile};
+use recover::native::{Native, PoolFile};
 use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
@@ -84,7 +84,7 @@ pub enum RunnerError {
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
-    Native(#[from] recover::plain::PlainError),
+    Native(#[from] recover::native::NativeError),
 }
 
 /// One worker's means to run recoveries.
@@ -93,7 +93,7 @@ pub struct Runner {
     plan: Plan,
     slot: Slot,
     servers: Option<Servers>,
-    native: Option<Plain>,
+    native: Option<Native>,
     cursor: ChangeCursor,
     /// Lines of the slot that are not as guaranteed: shown, or changed by a run.
     strange: Vec<LineId>,
@@ -285,7 +285,7 @@ impl Runner {
     fn natively(&mut self, position: Option<CrashPosition>) -> Result<Observation, RunnerError> {
         self.stale = true;
         let recovery = self.command(position);
-        let native = self.native.get_or_insert_with(Plain::new);
+        let native = self.native.get_or_insert_with(Native::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
         let mut session = native.session(&pools)?;
@@ -370,7 +370,7 @@ impl Runner {
     /// One run of the uninstrumented command on what the slot holds.
     pub fn native_command(&mut self, command: &Command) -> Result<RunReport, RunnerError> {
         self.stale = true;
-        let native = self.native.get_or_insert_with(Plain::new);
+        let native = self.native.get_or_insert_with(Native::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
         Ok(native.session(&pools)?.run(command, &self.plan.limits)?)

@@ -33,7 +33,7 @@ pub mod option {
     pub const REAL_RANDOM: u32 = 1 << 2;
     /// No `--pm` given: every writable shared mapping of a regular file or DAX device is a pool.
     pub const PM_DEFAULT: u32 = 1 << 3;
-    /// Serve standard input one line per `read`, and mark operation borders there. Standard output looks like a terminal to the C library, so
+    /// Serve standard input one line per `read`, and mark operation boundaries there. Standard output looks like a terminal to the C library, so
     /// that answers are written line by line.
     pub const OPERATIONS_STDIN: u32 = 1 << 4;
     /// Let the time-stamp counter through.

@@ -32,12 +32,12 @@ pub mod state {
     pub const ONCE: u32 = 2;
     pub const RUNNING: u32 = 3;
     pub const DONE: u32 = 4;
-    /// In a rehearsal: at the border between two operations. Every run is a fork, until the process itself is to go on.
-    pub const BORDER: u32 = 5;
+    /// In a reference run: at the boundary between two operations. Every run is a fork, until the process itself is to go on.
+    pub const BOUNDARY: u32 = 5;
 }
 
-/// Values of [`Recovery::rehearsal`].
-pub mod rehearsal {
+/// Values of [`Recovery::reference`].
+pub mod reference {
     pub const NONE: u32 = 0;
     /// Forks end with their last answer.
     pub const ANSWERS: u32 = 1;
@@ -101,6 +101,9 @@ pub struct Substitute {
     /// The file at `path`, if there is one: it must never be touched.
     pub device: u64,
     pub inode: u64,
+    /// The same file as the run sees it, through a private mount; 0: there is none.
+    pub inside_device: AtomicU64,
+    pub inside_inode: AtomicU64,
 }
 
 /// Bytes of the file behind standard input: whole lines, each an operation.
@@ -138,9 +141,9 @@ pub struct Recovery {
     pub memory: AtomicU64,
     pub output: AtomicU64,
     pub processes: AtomicU32,
-    /// Not 0: stop at every border between operations (`state::BORDER`) instead of at the first use of a pool.
-    pub rehearsal: AtomicU32,
-    /// With `wanted`: the process at a border goes on itself.
+    /// Not 0: stop at every boundary between operations (`state::BOUNDARY`) instead of at the first use of a pool.
+    pub reference: AtomicU32,
+    /// With `wanted`: the process at a boundary goes on itself.
     pub go_on: AtomicU32,
     /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
     pub stretch_count: AtomicU32,

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use evidence::bundle::{Bundle, FOLDER};
 use recover::command::Command;
-use recover::plain::Plain;
+use recover::native::Native;
 
 use super::replay::Images;
 use crate::exit::Exit;
@@ -59,7 +59,7 @@ impl Debug {
                 self.gdb.display()
             ));
         }
-        let mut session = Plain::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
+        let mut session = Native::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
         render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
         match session.attend(&gdb).map_err(|error| error.to_string())? {
             0 => Ok(Exit::Clean),

@@ -9,12 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use clap::{Args, ValueEnum};
 use infer::{Conditions, Inference};
 use record::flow::FlowHandle;
-use record::probe_host::{HostError, LaunchError, ProbeRecorder, Until};
+use record::probe_host::{HostError, ProbeRecorder, Until};
 use record::recorder::{RecordOptions, Recorder};
 use record::recording::Recording;
 use record::step::StepRecorder;
 use record::stop::StopRequest;
 use record::target::Target;
+use supervise::probe::LaunchError;
 use trace::event::ExitStatus;
 use trace::{Meta, TraceWriter, WriteError};
 

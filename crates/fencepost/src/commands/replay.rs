@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use clap::Args;
 use evidence::bundle::{Bundle, FOLDER};
 use operation::equivalence::{judge_whole, somewhere};
-use recover::plain::{Plain, PoolFile};
+use recover::native::{Native, PoolFile};
 use tempfile::TempDir;
 
 use super::options::crash::oracle;
@@ -49,7 +49,7 @@ impl Replay {
         let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
         let oracle = oracle(&bundle.expectation)?;
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
-        let mut session = Plain::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
+        let mut session = Native::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
         render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
         let run = session.run(&bundle.recovery, &bundle.limits).map_err(|error| error.to_string())?;
         let check = match bundle.checker.as_ref().filter(|_| oracle.wants_checker(&run)) {

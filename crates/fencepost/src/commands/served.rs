@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-use recover::memory_file;
+use supervise::memory_file;
 
 /// Until it is ended, standard input and output are files, also for programs that are started.
 #[derive(Debug)]

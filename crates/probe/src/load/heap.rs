@@ -33,7 +33,7 @@ pub fn init(end_of_image: u64) {
     BREAK.store(start, Ordering::Relaxed);
 }
 
-/// In the process of a recovery run or a rehearsal, before it goes on.
+/// In the process of a recovery run or a reference run, before it goes on.
 pub fn run_begins() {
     AT_FORK.store(map(0), Ordering::Relaxed);
 }

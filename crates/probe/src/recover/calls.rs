@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::record::kind;
 use wire::recover::note;
 
-use super::{crash, notes, paths, rehearse, serve};
+use super::{crash, notes, paths, reference, serve};
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
 use crate::syscall::dispatch::Call;
@@ -17,7 +17,7 @@ const SIGABRT: u64 = 6;
 pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     let (call, strings) = match paths::replaced(thread, call) {
         Some(replaced) => {
-            rehearse::must_not_touch(thread);
+            reference::must_not_touch(thread);
             if super::on() {
                 serve::first_use(thread);
             }
@@ -56,7 +56,7 @@ fn file_read(call: Call) {
     notes::file_access(note::READ, pool, offset, end.saturating_sub(offset));
 }
 
-/// Calls that change a pool through a descriptor: a rehearsal's fork must not.
+/// Calls that change a pool through a descriptor: a reference run's fork must not.
 fn file_change(thread: &mut Thread, call: Call) {
     let fd = match call.nr {
         nr::WRITE | nr::WRITEV | nr::PWRITE64 | nr::PWRITEV | nr::PWRITEV2 | nr::FTRUNCATE | nr::FALLOCATE => {
@@ -68,8 +68,8 @@ fn file_change(thread: &mut Thread, call: Call) {
         nr::MMAP => call.fd(4),
         _ => return,
     };
-    if rehearse::on() && pools::of_fd(fd).is_some() {
-        rehearse::must_not_touch(thread);
+    if reference::on() && pools::of_fd(fd).is_some() {
+        reference::must_not_touch(thread);
     }
 }
 

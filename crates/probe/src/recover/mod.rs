@@ -7,7 +7,7 @@ pub mod dense;
 pub mod limits;
 pub mod notes;
 pub mod paths;
-pub mod rehearse;
+pub mod reference;
 pub mod script;
 pub mod serve;
 

@@ -1,6 +1,7 @@
 //! Pools under their own paths with private content: paths that name a pool are replaced by those of its stand-in.
 
 use alloc::vec::Vec;
+use core::sync::atomic::Ordering;
 
 use wire::control::TextRef;
 use wire::recover::{Substitute, flag};
@@ -117,7 +118,7 @@ pub fn replaced(thread: &mut Thread, mut call: Call) -> Option<(Call, Vec<Vec<u8
     if moves_files(call.nr) {
         if strings.len() < arguments(call.nr).len() {
             // The stand-in lies elsewhere: what the kernel would answer is not what the program would see.
-            crate::refuse!(thread, "recovery renames or links a pool to another name, which needs plain mode");
+            crate::refuse!(thread, "recovery renames or links a pool to another name, which needs a native run");
         }
         notes::raise(flag::FILES_CHANGED | flag::INCOMPLETE);
     }
@@ -134,7 +135,11 @@ fn named(directory: i32, path: &[u8]) -> Option<&'static Substitute> {
     string.push(0);
     if sys!(nr::NEWFSTATAT, directory, string.as_ptr(), &raw mut stat, 0) == 0 {
         let same = |s: &&Substitute| s.inode != 0 && s.inode == stat.inode && s.device == stat.device;
-        if let Some(found) = substitutes().iter().find(same) {
+        let inside = |s: &&Substitute| {
+            let inode = s.inside_inode.load(Ordering::Relaxed);
+            inode != 0 && inode == stat.inode && s.inside_device.load(Ordering::Relaxed) == stat.device
+        };
+        if let Some(found) = substitutes().iter().find(|s| same(s) || inside(s)) {
             return Some(found);
         }
     }

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use wire::recover::{flag, state};
 
-use super::{limits, notes, rehearse, script};
+use super::{limits, notes, reference, script};
 use crate::load::{heap, maps};
 use crate::ring::{self, control};
 use crate::signal;
@@ -82,7 +82,7 @@ pub fn first_use(thread: &mut Thread) {
         return;
     }
     limits::measure();
-    if rehearse::on() {
+    if reference::on() {
         // It is forked twice per operation: the fewer pages, the quicker.
         heap::run_begins();
         return;
@@ -122,10 +122,10 @@ fn wait_until_wanted(done: u32) -> u32 {
     }
 }
 
-/// Forks whenever the host asks for a run; returns in the fork, or, at a border, in the process that goes on.
+/// Forks whenever the host asks for a run; returns in the fork, or, at a boundary, in the process that goes on.
 pub fn serve(thread: &mut Thread, place: u32) {
     const PR_SET_CHILD_SUBREAPER: u64 = 36;
-    if place == state::BORDER && !is_alone() {
+    if place == state::BOUNDARY && !is_alone() {
         crate::refuse!(
             thread,
             "the program has several threads or processes, so that it cannot be forked between operations"
@@ -144,7 +144,7 @@ pub fn serve(thread: &mut Thread, place: u32) {
         hints::forget();
         snapshot.restore();
         say(state::RUNNING);
-        if place == state::BORDER && control().recovery.go_on.load(Ordering::Relaxed) != 0 {
+        if place == state::BOUNDARY && control().recovery.go_on.load(Ordering::Relaxed) != 0 {
             signal::unblock(thread);
             return;
         }
@@ -155,8 +155,8 @@ pub fn serve(thread: &mut Thread, place: u32) {
             script::rewind();
             limits::set();
             signal::unblock(thread);
-            if place == state::BORDER {
-                rehearse::part(thread);
+            if place == state::BOUNDARY {
+                reference::part(thread);
             }
             return;
         }

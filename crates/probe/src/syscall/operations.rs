@@ -11,7 +11,7 @@ use super::dispatch::Call;
 use super::{buffers, event};
 use crate::load::user;
 use crate::pm::pools::Stat;
-use crate::recover::{self, rehearse, script, serve};
+use crate::recover::{self, reference, script, serve};
 use crate::ring;
 use crate::signal;
 use crate::sys::{self, nr};
@@ -92,7 +92,7 @@ pub fn read(thread: &mut Thread, call: Call) -> i64 {
 
 /// A read of nothing begins no operation. A driver says by it that all it did so far is the same for every run.
 fn nothing(thread: &mut Thread) -> i64 {
-    if recover::on() && !rehearse::on() {
+    if recover::on() && !reference::on() {
         serve::first_use(thread);
     }
     0
@@ -100,9 +100,9 @@ fn nothing(thread: &mut Thread) -> i64 {
 
 /// From the operations of a recovery run.
 fn served(thread: &mut Thread, fd: i32, begins: bool, most: u64) -> Vec<u8> {
-    if rehearse::on() {
+    if reference::on() {
         if begins {
-            rehearse::border(thread);
+            reference::boundary(thread);
         }
     } else {
         // What is read depends on the run as much as a pool does.
@@ -113,7 +113,7 @@ fn served(thread: &mut Thread, fd: i32, begins: bool, most: u64) -> Vec<u8> {
     }
     let line = script::read(fd, most as usize);
     if line.is_empty() {
-        rehearse::told();
+        reference::told();
     }
     line
 }

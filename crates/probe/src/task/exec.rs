@@ -10,7 +10,7 @@ use wire::control::{Control, EXEC_BYTES, EXEC_SLOTS};
 use super::check::{self, Checked};
 use crate::layout;
 use crate::load::{attach, user};
-use crate::recover::rehearse;
+use crate::recover::reference;
 use crate::ring;
 use crate::signal;
 use crate::sys::{EFAULT, ENOENT, nr, sys};
@@ -26,7 +26,7 @@ const FREE: u32 = u32::MAX;
 
 /// Comes back only if the exec fails.
 pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
-    rehearse::must_not_start(thread);
+    reference::must_not_start(thread);
     let r = thread.regs;
     let (dir, path, argv, envp, flags) = match number {
         nr::EXECVE => (AT_FDCWD, r.rdi, r.rsi, r.rdx, 0),

@@ -3,13 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering, fence};
 use std::time::Duration;
 
+use supervise::probe::{Shared, futex_wait, futex_wake};
+use supervise::supervised::Supervised;
 use wire::control::RING_BYTES;
 use wire::record::{HEADER_BYTES, Header, record_bytes};
 
 use super::error::HostError;
-use super::keeper;
-use super::launch::Running;
-use super::shared::{Shared, futex_wait, futex_wake};
 use super::translate::{Refusal, Translator};
 use crate::stop::{PassOn, StopRequest};
 
@@ -33,7 +32,7 @@ pub(super) enum End {
 #[derive(Debug)]
 pub(super) struct Collector<'a> {
     pub shared: &'a Shared,
-    pub running: &'a Running,
+    pub running: &'a Supervised,
     /// Set, and the doorbell rung, when no process is left.
     pub all_ended: &'a AtomicBool,
     pub stop: &'a StopRequest,
@@ -73,13 +72,12 @@ impl Collector<'_> {
     }
 
     fn end_target(&self, end: End) {
-        let signal = match (end, self.stop.pass_on()) {
-            (End::Killed, _) => keeper::END_ALL,
-            (_, Some(PassOn::Interrupt)) => keeper::PASS_INTERRUPT,
-            (_, Some(PassOn::Terminate)) => keeper::PASS_TERMINATE,
-            (_, None) => return,
-        };
-        self.running.tell_keeper(signal);
+        match (end, self.stop.pass_on()) {
+            (End::Killed, _) => self.running.end_all(),
+            (_, Some(PassOn::Interrupt)) => self.running.interrupt(),
+            (_, Some(PassOn::Terminate)) => self.running.terminate(),
+            (_, None) => {}
+        }
     }
 
     fn sleep(&self, tail: u64, longest: Duration) {

@@ -10,9 +10,9 @@ use super::error::HostError;
 use super::payload::Payload;
 use super::pool_files::WirePool;
 use super::process::{InstructionName, Process, Site};
-use super::shared::futex_wake;
 use super::translate::{Refusal, Translator};
 use crate::recording::is_libpmem;
+use supervise::probe::futex_wake;
 
 impl Translator<'_> {
     pub(super) fn start_process(

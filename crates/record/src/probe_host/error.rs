@@ -2,24 +2,8 @@
 
 use std::io;
 
+use supervise::probe::LaunchError;
 use trace::WriteError;
-
-/// The target could not be started under the probe.
-#[derive(Debug, thiserror::Error)]
-pub enum LaunchError {
-    #[error("this build has no probe (FENCEPOST_NO_PROBE=1 was set); rebuild it or use --backend step")]
-    NoProbe,
-    #[error("cannot {action}: {source}")]
-    System { action: &'static str, source: io::Error },
-    #[error("too many or too long --{option} arguments: at most {most} fit")]
-    TooMany { option: &'static str, most: usize },
-    #[error("the program's path is {0} bytes long; at most {most} can be passed to the probe", most = wire::control::EXEC_BYTES - 16)]
-    PathTooLong(usize),
-    #[error("loads and the flow of a run cannot be recorded at once; the flow has every load")]
-    FlowAndLoads,
-    #[error("cannot start the probe in the target's process: {0}")]
-    Exec(io::Error),
-}
 
 /// A recording ended before its target did.
 #[derive(Debug, thiserror::Error)]
@@ -38,9 +22,4 @@ pub enum HostError {
     Damaged { what: &'static str, at: u64 },
     #[error("the descriptor of the pool `{path}` did not arrive: {source}")]
     PoolMissing { path: String, source: io::Error },
-}
-
-/// For `map_err`: a failed system call with what it was for.
-pub(super) fn os(action: &'static str) -> impl Fn(io::Error) -> LaunchError {
-    move |source| LaunchError::System { action, source }
 }

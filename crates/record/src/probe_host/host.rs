@@ -4,19 +4,20 @@ use std::ffi::CString;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
+use supervise::mounts::Mounts;
+use supervise::probe::{
+    Isolation, Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, futex_wake, ring_doorbell,
+};
+use supervise::supervised::Supervised;
 use trace::event::{ExitStatus, PoolId};
 use trace::{Outcome, PoolContent, Severity, TraceWriter};
 
 use super::collect::{Collector, End};
-use super::configure::configure;
-use super::embedded::ProbeImage;
-use super::error::{HostError, LaunchError};
+use super::error::HostError;
 use super::flow::Flow;
-use super::keeper;
-use super::launch::{Isolation, Launch, Running};
 use super::pool_files::PoolFiles;
-use super::shared::{Shared, futex_wake, ring_doorbell};
 use super::translate::{Refusal, Translator};
 use crate::recorder::{RecordOptions, Recorded, Recorder};
 use crate::recording::Recording;
@@ -72,26 +73,40 @@ impl<'a> ProbeRecorder<'a> {
         mut writer: TraceWriter,
     ) -> Result<Recording, HostError> {
         let mut shared = Shared::create(0)?;
-        configure(shared.control_mut(), &target.path, options, self.cache_bytes)?;
+        shared.configure(&target.path, &self.probe_options(options))?;
         for symbol in &options.watch {
             writer.watch(symbol);
         }
-        let descriptors: Vec<(i32, i32)> = self.streams.iter().flatten().copied().zip(0..).collect();
         let launch = Launch {
             probe: &self.probe,
-            arguments: &target.arguments,
-            environment: &target.environment,
+            target,
             shared: &shared,
             namespaces: self.namespaces,
+            mounts: &Mounts::default(),
             until_first: self.until == Until::FirstEnds,
             directory: self.directory.as_deref(),
-            descriptors: &descriptors,
+            streams: self.streams,
         };
-        let (running, socket) = launch.start()?;
+        let Launched { supervised, socket, isolation } = launch.start()?;
         let pools = PoolFiles::new(socket);
         let mut translator = Translator::new(writer, &shared, pools, options.watch.clone());
         translator.flow = options.flow.as_ref().map(Flow::new);
-        collect(&shared, &running, translator, self.stop)
+        collect(&shared, supervised, isolation, translator, self.stop)
+    }
+
+    fn probe_options(&self, options: &RecordOptions) -> ProbeOptions {
+        ProbeOptions {
+            pools: options.pm.clone(),
+            watch: options.watch.clone(),
+            loads: options.loads,
+            flow: options.flow.is_some(),
+            real_time: options.real_time,
+            real_random: options.real_random,
+            real_tsc: options.real_tsc,
+            operations_stdin: options.operations_stdin,
+            substitutes: options.substitutes.clone(),
+            cache_bytes: self.cache_bytes,
+        }
     }
 }
 
@@ -110,14 +125,16 @@ impl Recorder for ProbeRecorder<'_> {
 
 fn collect(
     shared: &Shared,
-    running: &Running,
+    running: Supervised,
+    isolation: Isolation,
     mut translator: Translator<'_>,
     stop: &StopRequest,
 ) -> Result<Recording, HostError> {
+    let running = &running;
     let all_ended = AtomicBool::new(false);
     let end = thread::scope(|scope| {
         scope.spawn(|| {
-            running.wait();
+            while !running.wait(Duration::from_secs(60)) {}
             all_ended.store(true, Ordering::Release);
             ring_doorbell(shared.control());
         });
@@ -129,8 +146,8 @@ fn collect(
         }
         end
     });
-    if let Some(error) = running.exec_error() {
-        return Err(LaunchError::Exec(error).into());
+    if let Some((stage, error)) = running.failure() {
+        return Err(LaunchError::not_started(stage, error).into());
     }
     let end = match end {
         Ok(end) => end,
@@ -139,14 +156,14 @@ fn collect(
             return Err(error);
         }
     };
-    finish(running, translator, end, stop)
+    finish(running, isolation, translator, end, stop)
 }
 
 /// Ends the target when the host cannot go on, be it by an error or a panic: the thread that waits for the target's
 /// processes would wait forever.
 struct EndUnfinished<'a> {
     shared: &'a Shared,
-    running: &'a Running,
+    running: &'a Supervised,
 }
 
 impl Drop for EndUnfinished<'_> {
@@ -156,12 +173,13 @@ impl Drop for EndUnfinished<'_> {
         // Producers may wait for room that nobody will make.
         control.tail_moved.fetch_add(1, Ordering::SeqCst);
         futex_wake(&control.tail_moved);
-        self.running.tell_keeper(keeper::END_ALL);
+        self.running.end_all();
     }
 }
 
 fn finish(
-    running: &Running,
+    running: &Supervised,
+    isolation: Isolation,
     mut translator: Translator<'_>,
     end: End,
     stop: &StopRequest,
@@ -171,7 +189,7 @@ fn finish(
         Refusal::Host(error) => error,
         Refusal::Damaged(what) => HostError::Damaged { what, at: 0 },
     })?;
-    if running.isolation == Isolation::Refused {
+    if isolation == Isolation::Refused {
         let text = "no PID namespace is allowed here: process numbers differ from run to run, and recordings of \
                     programs that store them will too";
         translator.note(Severity::Note, text.to_owned());

@@ -13,8 +13,8 @@ use super::flow::Flow;
 use super::payload::{Payload, Short};
 use super::pool_files::{PoolFiles, WirePool};
 use super::process::{InstructionName, Process};
-use super::shared::Shared;
 use crate::recording::Activity;
+use supervise::probe::Shared;
 
 const NO_PROCESS: u32 = u32::MAX;
 

@@ -2,9 +2,9 @@
 //! fork of that process. What a run read of the pools comes with its report.
 
 mod output;
-mod rehearsal;
+mod reference;
 mod report;
 mod run;
 
-pub use rehearsal::{Rehearsal, Step};
+pub use reference::{ReferenceRun, Step};
 pub use run::{Server, ServerError};

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
-use crate::memory_file;
+use supervise::memory_file;
 
 /// One stream.
 #[derive(Debug)]

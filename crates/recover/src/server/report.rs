@@ -4,14 +4,13 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use persistency::line::LineId;
-use record::probe_host::engine::Engine;
+use supervise::fork_server::ForkServer;
 use trace::event::{LineNo, PoolId};
 use wire::recover::{CRASH_BYTES, flag, note};
 
-use crate::limits::Limits;
 use crate::report::RunReport;
-use verdict::end::Limit;
-use verdict::end::{End, Frame};
+use supervise::limits::Limits;
+use verdict::end::{End, Frame, Limit};
 use verdict::read::Read;
 
 /// Notes of one run.
@@ -23,7 +22,7 @@ pub(super) struct Noted {
     pub files_changed: bool,
 }
 
-pub(super) fn noted(engine: &Engine) -> Noted {
+pub(super) fn noted(engine: &ForkServer) -> Noted {
     let flags = engine.recovery().flags.load(Ordering::Acquire);
     let (mut reads, mut dirtied) = (Vec::new(), Vec::new());
     for packed in engine.notes() {
@@ -48,7 +47,7 @@ pub(super) fn noted(engine: &Engine) -> Noted {
 }
 
 /// How a run with this `wait` status ended.
-pub(super) fn end(engine: &Engine, status: i32, limits: &Limits) -> End {
+pub(super) fn end(engine: &ForkServer, status: i32, limits: &Limits) -> End {
     let recovery = engine.recovery();
     let flags = recovery.flags.load(Ordering::Acquire);
     let killed_by = recovery.killed_by.load(Ordering::Acquire);
@@ -78,7 +77,7 @@ pub(super) fn end(engine: &Engine, status: i32, limits: &Limits) -> End {
 }
 
 /// The call path that a dying process left: lines of `module+0xoffset`.
-pub(super) fn path(engine: &Engine) -> Vec<Frame> {
+pub(super) fn path(engine: &ForkServer) -> Vec<Frame> {
     let recovery = engine.recovery();
     let len = (recovery.crash_len.load(Ordering::Acquire) as usize).min(CRASH_BYTES);
     let text = String::from_utf8_lossy(&recovery.crash[..len]).into_owned();
@@ -91,12 +90,12 @@ pub(super) fn path(engine: &Engine) -> Vec<Frame> {
 }
 
 /// A report without the output.
-pub(super) fn report(engine: &Engine, end: End, noted: &Noted, wall: Duration) -> RunReport {
+pub(super) fn report(engine: &ForkServer, end: End, noted: &Noted, wall: Duration) -> RunReport {
     RunReport {
         end,
         stdout: Vec::new(),
         stderr: Vec::new(),
-        borders: engine.answers(),
+        boundaries: engine.answers(),
         output_cut: false,
         cpu: Duration::from_micros(engine.recovery().cpu_us.load(Ordering::Acquire)),
         wall,

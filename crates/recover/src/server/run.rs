@@ -9,21 +9,21 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use record::probe_host::engine::{Engine, Setup, Stage, Substituted};
-use record::probe_host::{LaunchError, ProbeImage};
-use record::target::{Target, TargetError};
+use supervise::fork_server::{ForkServer, Setup, Stage};
+use supervise::limits::{Limits, OUTPUT_ENDS_RUN};
+use supervise::memory_file;
+use supervise::mounts::Mounts;
+use supervise::probe::{LaunchError, ProbeImage, Substituted};
+use supervise::target::{Target, TargetError};
 use trace::event::{ExitStatus, PoolId};
-use wire::recover::rehearsal;
+use wire::recover::reference;
 
 use super::output::Stream;
 use super::report::{end, noted, path, report};
 use crate::command::{Command, Input};
-use crate::limits::{Limits, OUTPUT_ENDS_RUN};
-use crate::memory_file;
 use crate::report::RunReport;
 use crate::slot::Slot;
-use verdict::end::Limit;
-use verdict::end::{End, Frame};
+use verdict::end::{End, Frame, Limit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -64,7 +64,7 @@ pub struct Server {
     probe: ProbeImage,
     /// Real time and randomness.
     pub real_world: bool,
-    engine: Option<Engine>,
+    engine: Option<ForkServer>,
     /// The recovery cannot be forked: nobody inside watches its limits.
     once: bool,
     /// Processes that were started from scratch.
@@ -143,7 +143,7 @@ impl Server {
             Stage::Ended(status) => end(&engine, wait_status(status), limits),
             Stage::Late if self.once && self.floods(limits)? => End::OverLimit(Limit::Output),
             Stage::Late => End::Hung,
-            Stage::Ready | Stage::Once | Stage::Border => return Err(ServerError::Silent),
+            Stage::Ready | Stage::Once | Stage::Boundary => return Err(ServerError::Silent),
         };
         let report = report(&engine, end, &noted, started.elapsed());
         let report = self.with_output(report, limits)?;
@@ -154,11 +154,11 @@ impl Server {
     }
 
     /// Starts the command from scratch.
-    pub(super) fn launch(&mut self, rehearsal: u32) -> Result<Engine, ServerError> {
+    pub(super) fn launch(&mut self, reference: u32) -> Result<ForkServer, ServerError> {
         self.stdout.reset().map_err(system("empty the output"))?;
         self.stderr.reset().map_err(system("empty the output"))?;
         self.starts += 1;
-        Ok(Engine::start(&Setup {
+        Ok(ForkServer::start(&Setup {
             probe: &self.probe,
             target: &self.target,
             directory: &self.directory,
@@ -168,14 +168,15 @@ impl Server {
             pools: &self.pools,
             real_world: self.real_world,
             operations: self.operations.is_some(),
-            rehearsal,
+            reference,
+            mounts: &Mounts::default(),
         })?)
     }
 
     /// Starts the command and waits until it wants a pool.
     fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
         let begun = Instant::now();
-        let engine = self.launch(rehearsal::NONE)?;
+        let engine = self.launch(reference::NONE)?;
         let stage = engine.wait(limits.wall + PATIENCE);
         if let Some(error) = engine.start_error() {
             return Err(error.into());
@@ -192,7 +193,7 @@ impl Server {
             }
             // It never used a pool: its answer is the same for every crash image.
             Stage::Ended(status) => end(&engine, wait_status(status), limits),
-            Stage::Done | Stage::Border => return Err(ServerError::Silent),
+            Stage::Done | Stage::Boundary => return Err(ServerError::Silent),
             Stage::Late => End::Hung,
         };
         let noted = noted(&engine);
@@ -201,7 +202,7 @@ impl Server {
     }
 
     /// Waits for the end of a recovery that was not forked, within its time and until it writes too much.
-    fn watch(&self, engine: &Engine, limits: &Limits) -> Result<Stage, ServerError> {
+    fn watch(&self, engine: &ForkServer, limits: &Limits) -> Result<Stage, ServerError> {
         let until = Instant::now() + limits.wall;
         loop {
             let stage = engine.wait(SLICE);
@@ -230,8 +231,8 @@ impl Server {
     pub(super) fn with_output(&self, mut report: RunReport, limits: &Limits) -> Result<RunReport, ServerError> {
         let (stdout, cut) = self.stdout.content(limits.output).map_err(system("read the output"))?;
         let (stderr, cut_too) = self.stderr.content(limits.output).map_err(system("read the output"))?;
-        for border in &mut report.borders {
-            *border += self.stdout.before_len();
+        for boundary in &mut report.boundaries {
+            *boundary += self.stdout.before_len();
         }
         report.stdout = stdout;
         report.stderr = stderr;
@@ -241,11 +242,11 @@ impl Server {
 }
 
 enum Started {
-    Ready(Engine),
+    Ready(ForkServer),
     Ended(RunReport),
 }
 
-pub(super) fn set_limits(engine: &Engine, limits: &Limits) {
+pub(super) fn set_limits(engine: &ForkServer, limits: &Limits) {
     let recovery = engine.recovery();
     recovery.wall_ms.store(limits.wall.as_millis() as u64, Ordering::Relaxed);
     // Whole seconds, at least one.

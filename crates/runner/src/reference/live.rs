@@ -42,13 +42,13 @@ impl ReferenceRuns<'_> {
         let Some((server, slot, plan)) = self.runner.stage() else {
             return Err(RunnerError::Server(ServerError::Refused("native mode was asked for".into())).into());
         };
-        let begun = server.rehearse(slot, vec![workload.stretch(0..count)], &plan.limits, ends_matter);
+        let begun = server.reference_run(slot, vec![workload.stretch(0..count)], &plan.limits, ends_matter);
         let (mut live, mut step) = begun.map_err(RunnerError::from)?;
         for number in 0..=count {
             if !goes_on(number) {
                 return Err(ReferenceError::Stopped);
             }
-            let Step::Border(_) = &step else {
+            let Step::Boundary(_) = &step else {
                 let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
                 let last = workload.shown(number.saturating_sub(1));
                 return Err(match end {
@@ -76,7 +76,7 @@ impl ReferenceRuns<'_> {
             expected.without[number] = Some(answers);
             expected.fails_without.extend(failure.map(|end| (number, end)));
             step = live.go_on().map_err(RunnerError::from)?;
-            if let Step::Border(answer) = &step {
+            if let Step::Boundary(answer) = &step {
                 expected.whole.push(answer);
             }
         }

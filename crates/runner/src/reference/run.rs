@@ -184,7 +184,7 @@ pub(crate) fn whole(run: RunReport, kept: u64) -> Result<RunReport, ReferenceErr
 
 /// What is written after the last operation.
 fn farewell(run: &RunReport, operations: usize) -> Vec<u8> {
-    let from = run.borders.get(operations).map_or(run.stdout.len(), |&at| at as usize);
+    let from = run.boundaries.get(operations).map_or(run.stdout.len(), |&at| at as usize);
     run.stdout[from.min(run.stdout.len())..].to_vec()
 }
 

@@ -9,7 +9,7 @@ use record::probe_host::ProbeRecorder;
 use record::recorder::RecordOptions;
 use record::stop::StopRequest;
 use record::target::Target;
-use recover::plain::{Isolation, Method};
+use recover::native::{Isolation, Method};
 use trace::event::ExitStatus;
 use trace::{Meta, TraceReader, TraceWriter};
 

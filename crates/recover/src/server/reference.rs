@@ -1,0 +1,111 @@
+//! A reference run: the command runs its operations without a crash, and waits at every boundary between two of them. There it can
+//! be forked, to see what it would answer if other operations came next. Nothing that a fork does reaches the process
+//! that goes on: what came before is never run again.
+
+use std::ops::Range;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use supervise::fork_server::{ForkServer, Stage};
+use trace::event::PoolId;
+use wire::recover::reference;
+
+use super::report::{end, noted, report};
+use super::run::{PATIENCE, Server, ServerError, set_limits, wait_status};
+use crate::report::RunReport;
+use crate::slot::Slot;
+use supervise::limits::Limits;
+use verdict::end::End;
+
+/// Where the process of a reference run is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// At the next boundary, with what it wrote on the way.
+    Boundary(Vec<u8>),
+    /// It has ended, and wrote this before.
+    Ended(End, Vec<u8>),
+}
+
+/// The command between two operations.
+#[derive(Debug)]
+pub struct ReferenceRun<'s> {
+    server: &'s mut Server,
+    engine: ForkServer,
+    limits: Limits,
+    operations: Vec<Range<u64>>,
+}
+
+impl Server {
+    /// Starts the command on what the slot holds, up to the boundary before the first of these operations; with what it wrote.
+    /// `ends`: how its forks end is of interest, not only what they answer.
+    pub fn reference_run(
+        &mut self,
+        slot: &Slot,
+        operations: Vec<Range<u64>>,
+        limits: &Limits,
+        ends: bool,
+    ) -> Result<(ReferenceRun<'_>, Step), ServerError> {
+        let engine = self.launch(if ends { reference::ENDS } else { reference::ANSWERS })?;
+        for (pool, _) in slot.paths().enumerate() {
+            engine.set_len(pool, slot.len(PoolId(pool as u32)));
+        }
+        set_limits(&engine, limits);
+        engine.give(&operations);
+        let mut run = ReferenceRun { server: self, engine, limits: limits.clone(), operations };
+        let step = run.arrive()?;
+        Ok((run, step))
+    }
+}
+
+impl ReferenceRun<'_> {
+    /// What a process that is here now answers to these operations.
+    pub fn branch(&mut self, operations: &[Range<u64>]) -> Result<RunReport, ServerError> {
+        let started = Instant::now();
+        self.server.clear_output()?;
+        self.engine.give(operations);
+        self.engine.ask();
+        let stage = self.engine.wait(self.limits.wall + PATIENCE);
+        self.refusal()?;
+        let end = match stage {
+            Stage::Done => end(&self.engine, self.engine.recovery().status.load(Ordering::Acquire), &self.limits),
+            Stage::Late => End::Hung,
+            _ => return Err(ServerError::Silent),
+        };
+        let report = report(&self.engine, end, &noted(&self.engine), started.elapsed());
+        self.server.with_output(report, &self.limits)
+    }
+
+    /// The process itself takes the next operation.
+    pub fn go_on(&mut self) -> Result<Step, ServerError> {
+        self.server.clear_output()?;
+        self.engine.give(&self.operations);
+        self.engine.go_on();
+        self.arrive()
+    }
+
+    fn arrive(&mut self) -> Result<Step, ServerError> {
+        let stage = self.engine.wait(self.limits.wall + PATIENCE);
+        if let Some(error) = self.engine.start_error() {
+            return Err(error.into());
+        }
+        self.refusal()?;
+        let end = match stage {
+            Stage::Boundary => None,
+            Stage::Ended(status) => Some(end(&self.engine, wait_status(status), &self.limits)),
+            Stage::Late => Some(End::Hung),
+            Stage::Ready | Stage::Once | Stage::Done => return Err(ServerError::Silent),
+        };
+        let output = self.server.written(&self.limits)?;
+        Ok(match end {
+            None => Step::Boundary(output),
+            Some(end) => Step::Ended(end, output),
+        })
+    }
+
+    fn refusal(&self) -> Result<(), ServerError> {
+        match self.engine.refusals().into_iter().next() {
+            Some(text) => Err(ServerError::Refused(text)),
+            None => Ok(()),
+        }
+    }
+}

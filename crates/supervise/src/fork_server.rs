@@ -1,0 +1,212 @@
+//! The client of a fork server: a recovery command under the probe, up to its first use of a pool; from there it is forked once per
+//! run (`wire::recover` is the protocol). What a run means is not known here; see the crate `recover`.
+
+use std::ffi::CStr;
+use std::ops::Range;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use trace::event::ExitStatus;
+use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
+use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, Recovery, state};
+
+use crate::mounts::Mounts;
+use crate::probe::{
+    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, futex_wait,
+    futex_wake,
+};
+use crate::target::Target;
+use crate::usage::Usage;
+
+/// What to serve.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    pub probe: &'a ProbeImage,
+    pub target: &'a Target,
+    pub directory: &'a CStr,
+    pub stdin: BorrowedFd<'a>,
+    pub stdout: BorrowedFd<'a>,
+    pub stderr: BorrowedFd<'a>,
+    pub pools: &'a [Substituted],
+    /// Time, time-stamp counter and randomness as they really are.
+    pub real_world: bool,
+    /// Standard input has operations, of which each run gets some (see [`ForkServer::give`]).
+    pub operations: bool,
+    /// Stop at every boundary between operations: one of `wire::recover::reference`.
+    pub reference: u32,
+    /// Private folders.
+    pub mounts: &'a Mounts,
+}
+
+/// Where the recovery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// At its first use of a pool, ready to be forked.
+    Ready,
+    /// There, but good for one run only.
+    Once,
+    /// A run is over.
+    Done,
+    /// In a reference run: between two operations.
+    Boundary,
+    /// The recovery's own first process has ended, and every other with it.
+    Ended(ExitStatus),
+    /// Nothing of this within the time.
+    Late,
+}
+
+/// The recovery's process. Ends with the value.
+#[derive(Debug)]
+pub struct ForkServer {
+    launched: Launched,
+    shared: Shared,
+}
+
+impl ForkServer {
+    pub fn start(setup: &Setup<'_>) -> Result<ForkServer, LaunchError> {
+        let mut shared = Shared::create(NOTES_BYTES)?;
+        let options = ProbeOptions {
+            real_time: setup.real_world,
+            real_random: setup.real_world,
+            real_tsc: setup.real_world,
+            substitutes: setup.pools.to_vec(),
+            operations_stdin: setup.operations,
+            ..ProbeOptions::default()
+        };
+        shared.configure(&setup.target.path, &options)?;
+        configure_recovery(shared.control_mut(), setup.pools)?;
+        *shared.control_mut().recovery.reference.get_mut() = setup.reference;
+        let launch = Launch {
+            probe: setup.probe,
+            target: setup.target,
+            shared: &shared,
+            namespaces: true,
+            mounts: setup.mounts,
+            until_first: false,
+            directory: Some(setup.directory),
+            streams: Some([setup.stdin, setup.stdout, setup.stderr].map(|stream| stream.as_raw_fd())),
+        };
+        // Servers outlive the worker threads that ask for them.
+        let launched = launch.start_lasting()?;
+        Ok(ForkServer { launched, shared })
+    }
+
+    /// What its processes use now; looks at no more than `enough` of them.
+    pub fn usage(&self, enough: u32) -> Usage {
+        Usage::look(self.launched.supervised.pid(), enough)
+    }
+
+    pub fn recovery(&self) -> &Recovery {
+        &self.shared.control().recovery
+    }
+
+    /// Tells the probe the length of a stand-in, so that it is no news to it.
+    pub fn set_len(&self, pool: usize, len: u64) {
+        self.shared.control().pools[pool].len.store(len, Ordering::Relaxed);
+    }
+
+    /// Why the probe did not start, if it did not.
+    pub fn start_error(&self) -> Option<LaunchError> {
+        self.launched.start_error()
+    }
+
+    /// The operations of the next run: stretches of the file behind standard input, at most [`MAX_STRETCHES`].
+    pub fn give(&self, stretches: &[Range<u64>]) {
+        let recovery = self.recovery();
+        for (own, stretch) in recovery.stretches.iter().zip(stretches) {
+            own.from.store(stretch.start, Ordering::Relaxed);
+            own.to.store(stretch.end, Ordering::Relaxed);
+        }
+        recovery.stretch_count.store(stretches.len().min(MAX_STRETCHES) as u32, Ordering::Relaxed);
+    }
+
+    /// How long the standard output was at each boundary between operations of the last run.
+    pub fn answers(&self) -> Vec<u32> {
+        let recovery = self.recovery();
+        let count = (recovery.answer_count.load(Ordering::Acquire) as usize).min(MAX_ANSWERS);
+        recovery.answers[..count].iter().map(|len| len.load(Ordering::Relaxed)).collect()
+    }
+
+    /// Asks for the next run. The limits in [`Recovery`] must be set.
+    pub fn ask(&self) {
+        self.recovery().go_on.store(0, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// At a boundary: the process itself goes on to the next one.
+    pub fn go_on(&self) {
+        self.recovery().go_on.store(1, Ordering::SeqCst);
+        self.wake();
+    }
+
+    fn wake(&self) {
+        let recovery = self.recovery();
+        if matches!(recovery.state.load(Ordering::SeqCst), state::DONE | state::BOUNDARY) {
+            recovery.state.store(state::READY, Ordering::SeqCst);
+        }
+        recovery.wanted.fetch_add(1, Ordering::SeqCst);
+        futex_wake(&recovery.wanted);
+    }
+
+    /// Waits until the recovery is at its fork point (`STARTING` is over), or a run is done.
+    pub fn wait(&self, limit: Duration) -> Stage {
+        let recovery = self.recovery();
+        let until = Instant::now() + limit;
+        let asked = recovery.wanted.load(Ordering::SeqCst) != 0;
+        loop {
+            let now = recovery.state.load(Ordering::SeqCst);
+            match now {
+                state::DONE => return Stage::Done,
+                state::BOUNDARY => return Stage::Boundary,
+                state::READY if !asked => return Stage::Ready,
+                state::ONCE if !asked => return Stage::Once,
+                _ => {}
+            }
+            if let Some(status) = self.launched.supervised.outcome() {
+                // The answer may have come just before the end.
+                return if recovery.state.load(Ordering::SeqCst) == state::DONE {
+                    Stage::Done
+                } else {
+                    Stage::Ended(status)
+                };
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Stage::Late;
+            }
+            futex_wait(&recovery.state, now, left.min(Duration::from_millis(5)));
+        }
+    }
+
+    /// What the last run read and changed.
+    pub fn notes(&self) -> Vec<u64> {
+        self.shared.notes(self.recovery().note_count.load(Ordering::Acquire) as usize)
+    }
+
+    /// What the probe could not do, said since the last look: the run is then worth nothing.
+    pub fn refusals(&self) -> Vec<String> {
+        let control = self.shared.control();
+        let (mut at, head) = (control.tail.load(Ordering::Relaxed), control.head.load(Ordering::Acquire));
+        let mut texts = Vec::new();
+        while at < head {
+            // SAFETY: published and not given back; a header is plain data.
+            let header = unsafe { self.shared.bytes(at, HEADER_BYTES).as_ptr().cast::<Header>().read_unaligned() };
+            // SAFETY: as above.
+            let text = unsafe { self.shared.bytes(at + HEADER_BYTES as u64, header.size as usize & 0xffff) };
+            if header.kind == kind::MESSAGE && header.aux == 2 {
+                texts.push(String::from_utf8_lossy(text).into_owned());
+            }
+            at += record_bytes(header.size as usize) as u64;
+        }
+        control.tail.store(head, Ordering::Release);
+        texts
+    }
+}
+
+impl Drop for ForkServer {
+    fn drop(&mut self) {
+        self.shared.control().stop.store(1, Ordering::SeqCst);
+        // The supervised processes end with the field.
+    }
+}

@@ -1,0 +1,54 @@
+//! Files in memory without a name: what is passed to a process by descriptor, and input and output that a full disk must not cut.
+
+use std::ffi::CStr;
+use std::fs::File;
+use std::io::{self, Seek, Write};
+use std::os::fd::{AsRawFd, FromRawFd};
+
+/// What a file in memory is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Use {
+    Program,
+    Data,
+}
+
+/// An empty one, to be read and written.
+pub fn create(name: &CStr) -> io::Result<File> {
+    create_for(name, Use::Data)
+}
+
+/// One with this content, to be read from its beginning.
+pub fn holding(name: &CStr, bytes: &[u8]) -> io::Result<File> {
+    let mut file = create(name)?;
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+pub(crate) fn create_for(name: &CStr, purpose: Use) -> io::Result<File> {
+    let executable = if purpose == Use::Program { libc::MFD_EXEC } else { libc::MFD_NOEXEC_SEAL };
+    let flags = libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING;
+    // Kernels before 6.3 do not know the two flags about execution and refuse them.
+    for flags in [flags | executable, flags] {
+        // SAFETY: `name` is a C string; the call returns a new descriptor or -1.
+        let fd = unsafe { libc::memfd_create(name.as_ptr(), flags) };
+        if fd >= 0 {
+            // SAFETY: the descriptor is new and nobody else owns it.
+            return Ok(unsafe { File::from_raw_fd(fd) });
+        }
+        if io::Error::last_os_error().raw_os_error() != Some(libc::EINVAL) {
+            break;
+        }
+    }
+    Err(io::Error::last_os_error())
+}
+
+/// Forbids every later change of content and length.
+pub(crate) fn seal(file: &File) -> io::Result<()> {
+    let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
+    // SAFETY: plain fcntl on a descriptor that we own.
+    if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    Ok(())
+}

@@ -1,0 +1,31 @@
+//! What a probe shall do with its program.
+
+use std::path::PathBuf;
+
+/// A pool, and the private file that the program finds in its place.
+#[derive(Clone, Debug)]
+pub struct Substituted {
+    /// Absolute, without symbolic links.
+    pub path: PathBuf,
+    pub private: PathBuf,
+}
+
+/// What to record, and what to let through.
+#[derive(Clone, Debug, Default)]
+pub struct ProbeOptions {
+    /// Paths of pools; empty: every writable shared mapping of a regular file or DAX device.
+    pub pools: Vec<String>,
+    /// Functions whose calls are recorded.
+    pub watch: Vec<String>,
+    pub loads: bool,
+    /// Log executed blocks and addresses. Not together with `loads`.
+    pub flow: bool,
+    pub real_time: bool,
+    pub real_random: bool,
+    pub real_tsc: bool,
+    /// Serve standard input line by line and mark operation boundaries.
+    pub operations_stdin: bool,
+    pub substitutes: Vec<Substituted>,
+    /// Size of the code caches; 0: the probe's default.
+    pub cache_bytes: u64,
+}
