@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
-use recover::report::{End, RunReport};
+use recover::report::{End, Frame, RunReport};
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
@@ -113,6 +113,11 @@ impl Executor {
             false => self.dirtied.extend(report.dirtied.iter().map(|line| (line.pool, line.line.0))),
         }
         Ok(Execution { report, trail })
+    }
+
+    /// Where the last run was when a signal or its time ended it; innermost frame first.
+    pub fn broke_down_at(&self) -> &[Frame] {
+        self.server.as_ref().map_or(&[], |server| &server.broke_down_at)
     }
 
     /// The maps of the last run, edges first.
