@@ -18,8 +18,14 @@ use recover::report::End;
 use crate::exit::Exit;
 use crate::render;
 
+const EXAMPLES: &str = "\
+Examples:
+  fencepost fuzz replay 12                       case 12 of the campaign in fuzz-out
+  fencepost fuzz replay --keep there 25173935    the case of a finding, with its pools";
+
 /// Run a case of a campaign again: its input on its starting pool, which is rebuilt from the first case on.
 #[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
 pub struct Replay {
     /// The campaign.
     #[arg(short, long, value_name = "FOLDER", default_value = "fuzz-out")]
