@@ -9,10 +9,11 @@ use std::sync::Arc;
 
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
-use recover::report::{End, Frame, RunReport};
+use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
+use verdict::end::{End, Frame};
 
 use crate::coverage::Trail;
 use crate::image::{Image, ImageId};

@@ -8,12 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
-use record::probe_host::engine::Substituted;
 use record::probe_host::{HostError, ProbeRecorder};
 use record::recorder::RecordOptions;
 use record::recording::Recording;
 use record::stop::StopRequest;
 use record::target::{Target, TargetError};
+use supervise::probe::Substituted;
 use tempfile::TempDir;
 use trace::{Meta, ReadError, TraceReader, TraceWriter, WriteError};
 

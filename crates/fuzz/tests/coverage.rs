@@ -15,10 +15,10 @@ use record::step::StepRecorder;
 use record::target::Target;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
-use recover::report::End;
 use targets::{Cpu, Program, conformance_programs};
 use trace::event::{CodeAddr, EventKind, FlushTarget, ProcessId, ThreadId};
 use trace::{Meta, TraceReader, TraceWriter};
+use verdict::end::End;
 use wire::cover;
 
 /// Programs with one thread and without signals, of several kinds. None whose code is in no file, none that writes several events with one instruction.
@@ -172,7 +172,7 @@ fn compare(program: &Program, space: &Path) -> Result<(), String> {
 
 #[test]
 fn the_maps_are_those_of_the_reference() {
-    if !record::probe_host::is_embedded() {
+    if !supervise::probe::is_embedded() {
         return;
     }
     let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("coverage");

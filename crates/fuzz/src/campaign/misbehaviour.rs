@@ -3,10 +3,10 @@
 use finding::blame::Libraries;
 use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
 use finding::severity::Severity;
-use recover::report::{End, Frame};
 use trace::Tables;
 use trace::event::EventId;
 use trace::symbol::Symbolizer;
+use verdict::end::{End, Frame};
 
 /// Ended by a signal, or not ended in time.
 pub const RULE: &str = "FP0701";

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use finding::blame::Libraries;
 use lint::lint::Active;
-use recover::report::End;
+use verdict::end::End;
 
 use super::checks::CheckError;
 use super::findings::Found;

@@ -13,7 +13,7 @@ use fuzz::image::Image;
 use fuzz::tree::Tree;
 use recover::command::Command;
 use recover::limits::Limits;
-use recover::report::End;
+use verdict::end::End;
 
 use crate::exit::Exit;
 use crate::render;
