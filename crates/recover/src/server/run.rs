@@ -133,7 +133,8 @@ impl Server {
         };
         write().map_err(system("write the standard input"))?;
         if let Some(operations) = &mut self.operations {
-            *operations = vec![0..input.len() as u64];
+            operations.clear();
+            operations.push(0..input.len() as u64);
         }
         Ok(())
     }

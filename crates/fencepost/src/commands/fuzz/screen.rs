@@ -73,7 +73,7 @@ impl Screen {
             Manner::Screen => {
                 erase(&mut shown);
                 let lines = screen(state, rate);
-                let _ = write!(io::stderr(), "{}\n", lines.join("\n"));
+                let _ = writeln!(io::stderr(), "{}", lines.join("\n"));
                 shown.lines = lines.len();
             }
         }
