@@ -2,15 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use crash::assignment::Assignment;
+use crash::assumed::without_assumptions;
 use crash::outcome::{FailingState, PointOutcome};
 use crash::points::Point;
 use crash::recovery::Recovery;
 use crash::strategy::StrategySpec;
-use crash::walk::{Rules, WalkError};
+use crash::walk::{Rules, Walk, WalkError};
 use finding::finding::Class;
 use finding::site::Site;
 use persistency::point::Content;
 use persistency::states::CrashState;
+use rustc_hash::FxHashMap;
 use trace::event::EventId;
 use trace::{ReadError, TraceReader};
 use verdict::verdict::Verdict;
@@ -21,7 +24,6 @@ use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::repair::{self, Remedy, Repair};
 use crate::store_history::{self, Fate, StoreInfo};
 use crate::verdict_cache::VerdictCache;
-use crash::assignment::Assignment;
 
 /// Why a program loses or mixes up data.
 #[derive(Clone, Debug)]
@@ -116,9 +118,57 @@ pub fn analyse<R: Recovery>(
     recovery: &mut R,
     allowance: Allowance<'_>,
 ) -> Result<Analysis, AnalyseError> {
+    let mut analyser = Analyser::default();
+    analyser.take(reader, rules, outcomes, &mut memory, recovery, allowance)?;
+    Ok(analyser.finish())
+}
+
+/// Takes the outcomes of one search after another, and remembers the causes that it knows.
+#[derive(Debug, Default)]
+pub struct Analyser {
+    known: Known,
+    analysis: Analysis,
+}
+
+impl Analyser {
+    /// All causes so far, the oldest first.
+    pub fn causes(&self) -> &[RootCause] {
+        &self.analysis.causes
+    }
+
+    /// Finds the causes of these failing states. They are states under the repairs that `memory` assumes.
+    pub fn take<R: Recovery>(
+        &mut self,
+        reader: &TraceReader,
+        rules: Rules,
+        outcomes: &[PointOutcome],
+        memory: &mut VerdictCache,
+        recovery: &mut R,
+        allowance: Allowance<'_>,
+    ) -> Result<(), AnalyseError> {
+        take(self, reader, rules, outcomes, memory, recovery, allowance)
+    }
+
+    pub fn finish(mut self) -> Analysis {
+        join_breakdowns(&mut self.analysis.causes);
+        self.analysis
+    }
+}
+
+fn take<R: Recovery>(
+    analyser: &mut Analyser,
+    reader: &TraceReader,
+    rules: Rules,
+    outcomes: &[PointOutcome],
+    memory: &mut VerdictCache,
+    recovery: &mut R,
+    allowance: Allowance<'_>,
+) -> Result<(), AnalyseError> {
+    let Analyser { known, analysis } = analyser;
     let mut walk = memory.walk(reader, rules)?;
-    let mut known = Known::default();
-    let mut analysis = Analysis::default();
+    // Causes are told in states of the program as it is.
+    let mut without = Walk::new(reader, rules)?;
+    let assumes = !memory.assumed.is_empty();
     // The cause of a stretch of crash points at all of which recovery fails with everything in PM.
     let mut stretch: Option<usize> = None;
     for outcome in outcomes {
@@ -134,7 +184,8 @@ pub fn analyse<R: Recovery>(
         }
         walk.advance_to(outcome.point.at)?;
         let view = walk.view();
-        let mut evaluator = PointEvaluator::new(&view, recovery, &mut memory);
+        let mut evaluator = PointEvaluator::new(&view, recovery, memory);
+        evaluator.is_over = allowance.is_over;
         outcome.passing.iter().for_each(|state| evaluator.remember(state, Verdict::pass()));
         outcome.failing.iter().for_each(|failing| evaluator.remember(&failing.state, failing.verdict.clone()));
         for failing in &outcome.failing {
@@ -147,7 +198,11 @@ pub fn analyse<R: Recovery>(
                 }
                 Ok(None) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
                 Ok(None) => match one(reader, rules, &mut evaluator, &outcome.point, failing) {
-                    Ok(cause) => {
+                    Ok(mut cause) => {
+                        if assumes {
+                            without.advance_to(outcome.point.at)?;
+                            cause.state = without_assumptions(&cause.state, &view, &without.view());
+                        }
                         if fails_in_order && cause.in_program_order {
                             stretch = Some(analysis.causes.len());
                         }
@@ -163,8 +218,7 @@ pub fn analyse<R: Recovery>(
             analysis.runs += u64::from(before - evaluator.allowance);
         }
     }
-    join_breakdowns(&mut analysis.causes);
-    Ok(analysis)
+    Ok(())
 }
 
 /// A recovery that breaks down the same way on states out of program order as on those in it does so for one reason.
@@ -248,6 +302,8 @@ struct Known {
     missing: BTreeMap<Site, usize>,
     /// Failures in program order: by the symptom and the instructions around the crash.
     between: BTreeMap<Around, usize>,
+    /// The code of stores that were asked for: reading an event anew decodes a block of the trace.
+    sites: FxHashMap<EventId, Option<Site>>,
 }
 
 /// A symptom, and the instructions of the stores before and after a crash.
@@ -265,9 +321,18 @@ impl Known {
         }
     }
 
+    fn site(&mut self, reader: &TraceReader, store: EventId) -> Result<Option<Site>, ReadError> {
+        if let Some(site) = self.sites.get(&store) {
+            return Ok(*site);
+        }
+        let site = store_history::store(reader, store)?.map(|store| store.site);
+        self.sites.insert(store, site);
+        Ok(site)
+    }
+
     /// The cause that explains this state, if one does: with its missing stores put back, recovery passes.
     fn explains<R: Recovery>(
-        &self,
+        &mut self,
         reader: &TraceReader,
         evaluator: &mut PointEvaluator<'_, '_, R>,
         point: &Point,
@@ -284,8 +349,8 @@ impl Known {
             let stores = line.stores();
             // Up to the last store of a known culprit.
             for (number, store) in stores.iter().enumerate().skip(kept) {
-                let Some(fact) = store_history::store(reader, store.event)? else { continue };
-                if let Some(&cause) = self.missing.get(&fact.site) {
+                let Some(site) = self.site(reader, store.event)? else { continue };
+                if let Some(&cause) = self.missing.get(&site) {
                     by.get_or_insert(cause);
                     kept = number + 1;
                 }

@@ -131,7 +131,8 @@ fn fails_the_other_way_round<R: Recovery>(
     evaluator: &mut PointEvaluator<'_, '_, R>,
     minimal: &Minimal,
 ) -> Result<bool, EvaluateError> {
-    let mut other = Assignment::guaranteed(evaluator.view);
+    let mut other = minimal.failing.clone();
+    minimal.present.iter().for_each(|at| other.0[at.line] = Content::default());
     for at in &minimal.missing {
         other.0[at.line] = Content::whole(at.store as u32 + 1);
     }

@@ -14,6 +14,7 @@
 //! ```
 
 pub mod analyse;
+pub mod assume;
 pub mod classify;
 pub mod clusters;
 pub mod explain;

@@ -20,7 +20,7 @@ pub struct Minimal {
     /// Stores that are not in PM and whose presence would make recovery pass; one per line. Empty if recovery fails
     /// with everything in PM.
     pub missing: Vec<StoreAt>,
-    /// Pending stores that must be in PM for recovery to fail; one per line, the newest.
+    /// Pending stores that must be in PM for recovery to fail; one per line, the newest. Others that are in PM keep another failure away.
     pub present: Vec<StoreAt>,
     /// Recovery fails with everything in PM.
     pub in_program_order: bool,
@@ -81,7 +81,8 @@ fn restore<R: Recovery>(
     Ok(())
 }
 
-/// Takes out of PM whatever need not be there.
+/// Takes out of PM whatever need not be there. What is left must fail in the same way, and pass with the missing stores alone put back: else
+/// it would be the failure of another bug.
 fn take_away<R: Recovery>(
     evaluator: &mut PointEvaluator<'_, '_, R>,
     minimal: &mut Minimal,
@@ -90,24 +91,39 @@ fn take_away<R: Recovery>(
     let is_there = |at: &usize| minimal.failing.0[*at].kept > 0 && !missing.contains(at);
     let lines: Vec<usize> = (0..minimal.failing.0.len()).filter(is_there).collect();
     let full = minimal.failing.clone();
+    let symptom = evaluator.verdict(&full)?;
+    let named = minimal.missing.clone();
+    let mut shows = |candidate: &Assignment| -> Result<bool, EvaluateError> {
+        if !evaluator.verdict(candidate)?.agrees(&symptom) {
+            return Ok(false);
+        }
+        let mut restored = candidate.clone();
+        named.iter().for_each(|at| restored.0[at.line] = Content::whole(at.store as u32 + 1));
+        Ok(named.is_empty() || evaluator.passes(&restored)?)
+    };
     let without = |kept: &[usize]| {
         let mut candidate = full.clone();
         lines.iter().filter(|at| !kept.contains(at)).for_each(|&at| candidate.0[at] = Content::default());
         candidate
     };
-    let needed = fewest(lines.clone(), |kept| Ok(!evaluator.passes(&without(kept))?))?;
+    let needed = fewest(lines.clone(), |kept| shows(&without(kept)))?;
     minimal.failing = without(&needed);
     for &at in &needed {
         while minimal.failing.0[at].kept > 1 {
             let mut candidate = minimal.failing.clone();
             candidate.0[at] = Content::whole(candidate.0[at].kept - 1);
-            if evaluator.passes(&candidate)? {
+            if !shows(&candidate)? {
                 break;
             }
             minimal.failing = candidate;
         }
-        let kept = minimal.failing.0[at].kept as usize;
-        minimal.present.push(StoreAt { line: at, store: kept.saturating_sub(1) });
+    }
+    for &at in &needed {
+        let mut candidate = minimal.failing.clone();
+        let kept = std::mem::take(&mut candidate.0[at]).kept as usize;
+        if minimal.in_program_order || evaluator.passes(&candidate)? {
+            minimal.present.push(StoreAt { line: at, store: kept.saturating_sub(1) });
+        }
     }
     Ok(())
 }

@@ -20,6 +20,8 @@ pub struct PointEvaluator<'a, 'w, R> {
     known: FxHashMap<StateKey, Verdict>,
     /// Runs that may still be made.
     pub allowance: u32,
+    /// Is there no time for more? Asked before every run.
+    pub is_over: &'a dyn Fn() -> bool,
 }
 
 impl<R> std::fmt::Debug for PointEvaluator<'_, '_, R> {
@@ -47,7 +49,7 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
     /// `view` is one of the memory's walk.
     pub fn new(view: &'a PointView<'w>, recovery: &'a mut R, memory: &'a mut VerdictCache) -> Self {
         memory.arrive(view);
-        PointEvaluator { view, recovery, memory, known: FxHashMap::default(), allowance: 0 }
+        PointEvaluator { view, recovery, memory, known: FxHashMap::default(), allowance: 0, is_over: &|| false }
     }
 
     /// What the search found out already.
@@ -99,7 +101,7 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
     }
 
     fn observe(&mut self, image: &CrashImage<'_>) -> Result<Observation, EvaluateError> {
-        if self.allowance == 0 {
+        if self.allowance == 0 || (self.is_over)() {
             return Err(EvaluateError::Exhausted);
         }
         self.allowance -= 1;

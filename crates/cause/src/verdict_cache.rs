@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crash::assumed::AssumedRepairs;
 use crash::read_tree::{ReadTree, ReadTreeCache};
 use crash::recovery::Observation;
 use crash::view::PointView;
@@ -18,6 +19,8 @@ pub struct VerdictCache {
     read_tree: Option<ReadTree>,
     /// By which the search learnt: what is true in one says nothing about another.
     positions: Arc<CrashPositions>,
+    /// Repairs that the search assumed.
+    pub assumed: Arc<AssumedRepairs>,
     /// Of the walk that [`VerdictCache::arrive`] is told of.
     cache: ReadTreeCache,
 }
@@ -25,14 +28,27 @@ pub struct VerdictCache {
 impl VerdictCache {
     /// What a search with these positions has learnt.
     pub fn new(read_tree: Option<ReadTree>, positions: Arc<CrashPositions>) -> Self {
-        VerdictCache { read_tree, positions, cache: ReadTreeCache::default() }
+        VerdictCache { read_tree, positions, assumed: Arc::default(), cache: ReadTreeCache::default() }
     }
 
     /// A walk at whose points the memory can be asked.
     pub fn walk<'r>(&self, reader: &'r TraceReader, rules: Rules) -> Result<Walk<'r>, WalkError> {
         let mut walk = Walk::new(reader, rules)?;
         walk.set_positions(Arc::clone(&self.positions));
+        walk.assume(Arc::clone(&self.assumed));
         Ok(walk)
+    }
+
+    /// What is known, for the next search; none if nothing may be concluded.
+    pub fn take_tree(&mut self) -> Option<ReadTree> {
+        self.cache = ReadTreeCache::default();
+        self.read_tree.take()
+    }
+
+    /// Goes on with what a search has learnt.
+    pub fn put_tree(&mut self, read_tree: Option<ReadTree>) {
+        self.cache = ReadTreeCache::default();
+        self.read_tree = read_tree;
     }
 
     /// The walk has come to this point. Call before any question there.

@@ -126,6 +126,7 @@ impl CheckSession<'_> {
             journal: None,
             merge: &[],
             again: false,
+            skip_operations: None,
             bundles,
             prefix: "during recovery: ",
             bundles_option: self.bundles_option.clone(),

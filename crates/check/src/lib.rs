@@ -6,6 +6,7 @@ pub mod again;
 mod analysis_deadline;
 mod confirm;
 mod hint;
+mod passes;
 mod recovery_hints;
 pub mod session;
 pub mod transient;

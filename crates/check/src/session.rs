@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crash::image::CrashImage;
-use crash::journal::{Journal, JournalError};
-use crash::outcome::{Coverage, PointOutcome, merge};
+use crash::journal::JournalError;
+use crash::outcome::{Coverage, PointOutcome};
 use crash::points::CREATORS;
 use crash::recovery::Observation;
 use crash::rounds::Shard;
-use crash::search::{Budget, Found, Progress, Search, SearchError, SearchOptions, coverage};
+use crash::search::{Budget, Progress, SearchError, SearchOptions, coverage};
 use crash::survey::Survey;
 use crash::walk::{Walk, WalkError};
 use finding::blame::Libraries;
@@ -21,19 +21,16 @@ use operation::equivalence::Asking;
 use trace::event::{CodeAddr, ContextId, EventId};
 use trace::symbol::Symbolizer;
 use trace::{ReadError, TraceReader};
-use verdict::position::CrashPositions;
 use verdict::read::Read;
 
 use crate::again::AgainError;
-use crate::analysis_deadline::AnalysisDeadline;
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
 use crate::hint::hint;
-use cause::analyse::{Allowance, AnalyseError, Analysis, RootCause, analyse};
+use crate::passes::{Searched, Time};
+use cause::analyse::{AnalyseError, Analysis, RootCause};
 use cause::clusters::Clusters;
 use cause::explain::{Explained, describe_repair, explain};
-use cause::verdict_cache::VerdictCache;
 use crash::assignment::Assignment;
-use evidence;
 use evidence::bundle::{BundleError, Contents, Expectation};
 use evidence::gather::{Case, EvidenceError};
 use persistency::point::PointError;
@@ -60,6 +57,8 @@ pub struct CheckSession<'a> {
     pub merge: &'a [PathBuf],
     /// Crash recoveries as well.
     pub again: bool,
+    /// Operations whose crashes are left out, with everything before them; none: crashes in the set-up have their share.
+    pub skip_operations: Option<usize>,
     /// Before every title.
     pub prefix: &'a str,
     pub bundles: &'a Path,
@@ -144,6 +143,7 @@ impl CheckSession<'_> {
         runners.iter_mut().for_each(|runner| runner.timeout = timeout.clone());
         let mut reference_notes = Vec::new();
         let mut positions = Arc::default();
+        let (mut setup_end, mut from) = (None, None);
         let begun = Instant::now();
         if let Some(operations) = &self.plan.operations {
             let count = operations.workload.count();
@@ -161,22 +161,26 @@ impl CheckSession<'_> {
                 runners.iter_mut().for_each(|runner| runner.go_native(why.clone()));
             }
             positions = Arc::new(equivalence.boundaries.positions());
+            setup_end = equivalence.boundaries.begin(0);
+            from = self.skip_operations.map(|number| {
+                // With fewer operations there is nothing left to crash.
+                equivalence.boundaries.begin(number).unwrap_or(EventId(self.reader.event_count() + 1))
+            });
             let equivalence = Arc::new(equivalence);
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
         }
         let looks = self.recovers_at_the_end(&mut runners[0])?;
         let options = self.with_recoveries(&survey, &mut runners[0], on_phase)?;
-        let session = CheckSession {
-            options: options.as_ref().unwrap_or(self.options),
-            bundles_option: self.bundles_option.clone(),
-            ..*self
-        };
+        let mut options = options.unwrap_or_else(|| self.options.clone());
+        options.selection.from = options.selection.from.max(from);
+        let session = CheckSession { options: &options, bundles_option: self.bundles_option.clone(), ..*self };
         // The budget is for the search; runs without a crash take what they take.
         let reference = begun.elapsed();
         let mut budget = self.budget;
         budget.deadline = budget.deadline.map(|deadline| deadline + reference);
-        let Found { points, coverage, mut notes, read_tree } =
-            session.search(&survey, &mut runners, Arc::clone(&positions), budget, on_phase)?;
+        let time = Time { setup_end, budget, analysis: self.analysis_deadline.map(|deadline| deadline + reference) };
+        let Searched { points, coverage, mut notes, analysis, assumed } =
+            session.search_and_analyse(&survey, &mut runners, &positions, time, on_phase)?;
         notes.extend(reference_notes);
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
@@ -191,22 +195,12 @@ impl CheckSession<'_> {
         if let Some(why) = &runner.refused {
             notes.push(format!("recoveries ran in native mode, and every state was run: {why}"));
         }
-        let failing: u64 = points.iter().map(PointOutcome::failing_states).sum();
-        on_phase(Phase::Analyse(failing));
-        let deadline = AnalysisDeadline::until(self.analysis_deadline.map(|deadline| deadline + reference));
-        let is_over = || {
-            on_phase(Phase::Analyse(failing));
-            deadline.is_over(Instant::now(), self.is_stopped())
-        };
-        let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
-        let Analysis { causes, unexplained, .. } = analyse(
-            self.reader,
-            self.options.rules,
-            &points,
-            VerdictCache::new(read_tree, positions),
-            runner,
-            allowance,
-        )?;
+        let Analysis { causes, unexplained, .. } = analysis;
+        if assumed > 0 {
+            notes.push(format!(
+                "to find what else is wrong, the stores of {assumed} places in the code were taken to be durable once their bug was known"
+            ));
+        }
         if unexplained > 0 {
             notes.push(format!(
                 "{unexplained} failing states were not analysed for lack of time; they may have other causes"
@@ -234,7 +228,7 @@ impl CheckSession<'_> {
         })
     }
 
-    fn is_stopped(&self) -> bool {
+    pub(crate) fn is_stopped(&self) -> bool {
         self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
 
@@ -264,34 +258,6 @@ impl CheckSession<'_> {
             return Err(SessionError::NeverRecovers(verdict.symptom.text));
         }
         Ok(reads.is_none_or(|reads| reads.iter().any(|read| matches!(read, Read::Line(_)))))
-    }
-
-    fn search(
-        &self,
-        survey: &Survey,
-        runners: &mut [Runner],
-        positions: Arc<CrashPositions>,
-        budget: Budget<'_>,
-        on_phase: &(dyn Fn(Phase) + Sync),
-    ) -> Result<Found, SessionError> {
-        let report = |progress: &Progress| on_phase(Phase::Search(*progress));
-        let mut search = Search::new(self.reader, survey, self.options);
-        search.shard = self.shard;
-        search.equivalence = self.equivalence;
-        search.budget = budget;
-        search.positions = positions;
-        search.on_progress = &report;
-        if !self.merge.is_empty() {
-            let points = merge(Journal::read_all(self.merge, self.reader, self.options)?);
-            let coverage = coverage(survey, self.options, self.shard, &points);
-            return Ok(Found { points, coverage, ..Found::default() });
-        }
-        let journal = match self.journal {
-            Some(path) => Some(Journal::open(path, self.reader, self.options)?),
-            None => None,
-        };
-        search.journal = journal.as_ref();
-        Ok(search.run(runners)?)
     }
 
     fn confirmed(

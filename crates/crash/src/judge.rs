@@ -107,6 +107,7 @@ impl<R: Recovery> Judge<'_, R> {
             passing: Vec::new(),
             runs: 0,
             saved: 0,
+            still_failing: None,
         };
         // None: decided in an earlier stage.
         let mut known: FxHashMap<StateKey, Option<Fate>> = FxHashMap::default();

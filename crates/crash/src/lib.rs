@@ -15,6 +15,7 @@
 //! Knows nothing of processes or of why a recovery fails.
 
 pub mod assignment;
+pub mod assumed;
 pub mod changes;
 pub mod chosen;
 pub mod image;

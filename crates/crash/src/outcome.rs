@@ -44,15 +44,37 @@ pub struct PointOutcome {
     /// How many recoveries were run, and how many runs earlier ones made unnecessary.
     pub runs: u64,
     pub saved: u64,
+    /// States that still failed when the point was searched again with repairs assumed; none if it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub still_failing: Option<u64>,
 }
 
 impl PointOutcome {
+    /// Failures may hide others: a recovery that fails looks at nothing more.
+    pub fn is_masked(&self) -> bool {
+        self.still_failing.unwrap_or_else(|| self.failing_states()) > 0
+    }
+
+    /// Takes in what a search of this point found with repairs assumed: it tells what is exhausted.
+    pub fn searched_again(&mut self, again: &PointOutcome) {
+        for outcome in &again.strategies {
+            match self.strategies.iter_mut().find(|own| own.strategy == outcome.strategy) {
+                Some(own) => own.reach = outcome.reach,
+                None => self.strategies.push(outcome.clone()),
+            }
+        }
+        self.finished &= again.finished;
+        self.runs += again.runs;
+        self.saved += again.saved;
+        self.still_failing = Some(again.failing_states());
+    }
+
     pub fn decided(&self) -> u64 {
         self.strategies.iter().map(|outcome| outcome.decided).sum()
     }
 
     /// The strategies that are through with this point; none if it was stopped.
-    pub(crate) fn covers(&self) -> impl Iterator<Item = (u64, StrategySpec)> {
+    pub fn covers(&self) -> impl Iterator<Item = (u64, StrategySpec)> {
         let strategies = self.strategies.iter().filter(|_| self.finished);
         strategies.map(|outcome| (self.point.index, outcome.strategy))
     }
@@ -141,7 +163,8 @@ impl Coverage {
             let capped = reached(|reach| matches!(reach, Reach::Capped | Reach::CappedWithoutReads));
             self.points_finished += u64::from(outcome.finished && outcome.strategies.len() == strategies);
             self.points_capped += u64::from(capped);
-            self.points_distinguished += u64::from(reached(|reach| reach == Reach::Distinguishable));
+            self.points_distinguished +=
+                u64::from(reached(|reach| reach == Reach::Distinguishable) && !outcome.is_masked());
             self.states_possible += &outcome.states_possible;
             self.states_decided += outcome.decided();
             self.states_failing += outcome.failing_states();

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use trace::TraceReader;
 use trace::event::EventId;
 
+use crate::assumed::AssumedRepairs;
 use crate::chosen::Chosen;
 use crate::journal::{Journal, JournalError};
 use crate::judge::Knowledge;
@@ -16,6 +17,7 @@ use crate::outcome::{Coverage, PointOutcome, merge};
 use crate::read_tree::{ReadTree, ReadTreeLimits};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::rounds::{Round, Selection, Shard};
+pub use crate::stages::Part;
 use crate::stages::stages;
 use crate::strategy::StrategySpec;
 use crate::strategy::inferred::KnownConditions;
@@ -115,6 +117,15 @@ pub struct Search<'a> {
     pub equivalence: bool,
     pub limits: ReadTreeLimits,
     pub positions: Arc<CrashPositions>,
+    /// Which of its stages to go through.
+    pub part: Part,
+    pub assumed: Arc<AssumedRepairs>,
+    /// Where the first operation begins: crashes before it get a tenth of the time.
+    pub setup_end: Option<EventId>,
+    /// What other searches have covered.
+    pub covered: FxHashSet<(u64, StrategySpec)>,
+    /// Only the points with these numbers, whatever is known of them.
+    pub again: Option<&'a FxHashSet<u64>>,
     pub budget: Budget<'a>,
     /// Finished points go there; those that are there already are not judged again.
     pub journal: Option<&'a Journal>,
@@ -139,6 +150,11 @@ impl<'a> Search<'a> {
             equivalence: true,
             limits: ReadTreeLimits::default(),
             positions: Arc::default(),
+            part: Part::default(),
+            assumed: Arc::default(),
+            setup_end: None,
+            covered: FxHashSet::default(),
+            again: None,
             budget: Budget::default(),
             journal: None,
             on_progress: &|_| {},
@@ -147,15 +163,29 @@ impl<'a> Search<'a> {
 
     /// Searches, with one worker per recovery.
     pub fn run<R: Recovery + Send>(&self, recoveries: &mut [R]) -> Result<Found, SearchError> {
-        let stages = stages(self.survey, self.options, self.shard);
-        let knowledge = Knowledge::new(self.equivalence.then(|| ReadTree::new(self.limits)));
-        let mut outcomes = self.journal.map(Journal::outcomes).unwrap_or_default();
-        let known: FxHashSet<(u64, StrategySpec)> = outcomes.iter().flat_map(PointOutcome::covers).collect();
+        let read_tree = self.equivalence.then(|| ReadTree::new(self.limits));
+        self.run_knowing(recoveries, read_tree)
+    }
+
+    /// Searches; `read_tree` is what earlier searches of the trace have learnt. Points that are searched
+    /// [`again`](Self::again), or with repairs assumed, are not noted in the journal.
+    pub fn run_knowing<R: Recovery + Send>(
+        &self,
+        recoveries: &mut [R],
+        read_tree: Option<ReadTree>,
+    ) -> Result<Found, SearchError> {
+        let stages = stages(self.survey, self.options, self.shard, self.part);
+        let knowledge = Knowledge::new(read_tree);
+        let noted = self.journal.filter(|_| self.again.is_none() && self.covered.is_empty());
+        let mut outcomes = noted.map(Journal::outcomes).unwrap_or_default();
+        let known: FxHashSet<(u64, StrategySpec)> =
+            outcomes.iter().flat_map(PointOutcome::covers).chain(self.covered.iter().copied()).collect();
         let chosen = Arc::new(Chosen::of(self.reader, self.survey, self.options)?);
         let mut workers = Vec::new();
         for recovery in recoveries {
             let mut walk = Walk::new(self.reader, self.options.rules)?.with_chosen(Arc::clone(&chosen));
             walk.set_positions(Arc::clone(&self.positions));
+            walk.assume(Arc::clone(&self.assumed));
             workers.push(Worker::new(walk, recovery));
         }
         let totals = Totals::default();
@@ -165,7 +195,7 @@ impl<'a> Search<'a> {
             }
             let is_new = |pick: &Pick| !stage.strategies.iter().all(|spec| known.contains(&(pick.index, *spec)));
             let mut picks = self.options.selection.picks(self.survey, self.shard, &stage.rounds);
-            picks.retain(is_new);
+            picks.retain(|pick| self.again.map_or_else(|| is_new(pick), |again| again.contains(&pick.index)));
             if picks.is_empty() {
                 continue;
             }
@@ -175,7 +205,7 @@ impl<'a> Search<'a> {
                 round: *stage.rounds.start(),
                 ..Progress::default()
             };
-            let shared = Shared::new(self, stage, &picks, &knowledge, &totals, place);
+            let shared = Shared::new(self, stage, &picks, &knowledge, &totals, place, workers.len());
             let results: Vec<Result<(), SearchError>> = std::thread::scope(|scope| {
                 let shared = &shared;
                 let threads: Vec<_> =

@@ -1,7 +1,8 @@
-//! The order of a search: round by round, and in each round the quick strategies on all points before the others on any.
+//! The order of a search: breadth first.
 //!
-//! A search that ends early has then looked at everything a little rather than at a little of it thoroughly. What was chosen over the whole
-//! run (*inferred*) is little, and likely to be wrong: it is tried in all rounds as soon as the first one has had its quick look.
+//! Every crash point gets its cheap states (program order, guaranteed only, one line more or less) before any gets the others, round by
+//! round. What was chosen over the whole run (*inferred*) is little, and likely to be wrong: it is tried in all rounds as soon as the first
+//! one has had its cheap states. A search that ends early has then looked at everything a little rather than at a little of it thoroughly.
 
 use std::ops::RangeInclusive;
 
@@ -19,10 +20,28 @@ pub(crate) struct Stage {
     pub earlier: Vec<StrategySpec>,
 }
 
-pub(crate) fn stages(survey: &Survey, options: &SearchOptions, shard: Shard) -> Vec<Stage> {
+/// Which stages of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Part {
+    #[default]
+    All,
+    /// Those with few states per point.
+    Broad,
+    /// The others.
+    Deep,
+}
+
+pub(crate) fn stages(survey: &Survey, options: &SearchOptions, shard: Shard, part: Part) -> Vec<Stage> {
     let rounds = options.selection.rounds(survey, shard);
     let rounds: Vec<Round> = rounds.into_iter().map(|(round, _)| round).collect();
-    in_order(&rounds, &options.strategies)
+    let mut stages = in_order(&rounds, &options.strategies);
+    let is_broad = |stage: &Stage| stage.strategies.iter().all(|spec| spec.is_cheap() || spec.needs_conditions());
+    match part {
+        Part::All => {}
+        Part::Broad => stages.retain(is_broad),
+        Part::Deep => stages.retain(|stage| !is_broad(stage)),
+    }
+    stages
 }
 
 fn in_order(rounds: &[Round], strategies: &[StrategySpec]) -> Vec<Stage> {
@@ -30,28 +49,29 @@ fn in_order(rounds: &[Round], strategies: &[StrategySpec]) -> Vec<Stage> {
         strategies.iter().copied().filter(|&strategy| is(strategy)).collect()
     };
     let (quick, chosen) = (those(&StrategySpec::is_quick), those(&StrategySpec::needs_conditions));
-    let others = those(&|strategy| !strategy.is_quick() && !strategy.needs_conditions());
+    let near = those(&|strategy| strategy.is_cheap() && !strategy.is_quick());
+    let others = those(&|strategy| !strategy.is_cheap() && !strategy.needs_conditions());
     let (first, later): (Vec<Round>, Vec<Round>) = rounds.iter().partition(|&&round| round == Round::default());
-    let both = [quick.clone(), chosen.clone()].concat();
-    let stage = |rounds: RangeInclusive<Round>, strategies: &[StrategySpec], earlier: &[StrategySpec]| Stage {
+    let stage = |rounds: RangeInclusive<Round>, strategies: &[StrategySpec], earlier: &[&[StrategySpec]]| Stage {
         rounds,
         strategies: strategies.to_vec(),
-        earlier: earlier.to_vec(),
+        earlier: earlier.concat(),
     };
     let mut stages = Vec::new();
     for &round in &first {
         stages.push(stage(round..=round, &quick, &[]));
-        stages.push(stage(round..=round, &chosen, &quick));
+        stages.push(stage(round..=round, &near, &[&quick]));
+        stages.push(stage(round..=round, &chosen, &[&quick, &near]));
     }
     if let (Some(&from), Some(&to)) = (later.first(), later.last()) {
         stages.push(stage(from..=to, &chosen, &[]));
     }
-    for &round in &first {
-        stages.push(stage(round..=round, &others, &both));
-    }
     for &round in &later {
-        stages.push(stage(round..=round, &quick, &chosen));
-        stages.push(stage(round..=round, &others, &both));
+        stages.push(stage(round..=round, &quick, &[&chosen]));
+        stages.push(stage(round..=round, &near, &[&chosen, &quick]));
+    }
+    for &round in first.iter().chain(&later) {
+        stages.push(stage(round..=round, &others, &[&quick, &near, &chosen]));
     }
     stages.retain(|stage| !stage.strategies.is_empty());
     stages
@@ -62,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_chosen_comes_in_all_rounds_before_the_rest_in_any() {
-        let list = StrategySpec::list("program-order,inferred,visible:64").unwrap();
+    fn cheap_states_come_everywhere_before_the_others_anywhere() {
+        let list = StrategySpec::list("program-order,few-lines:1,inferred,visible:64").unwrap();
         let shown = |rounds: &[Round]| -> Vec<String> {
             let names = |list: &[StrategySpec]| list.iter().map(|s| s.to_string()).collect::<Vec<_>>().join("+");
             let show = |stage: Stage| {
@@ -76,16 +96,19 @@ mod tests {
             shown(&[Round(0), Round(1), Round(3)]),
             [
                 "0-0 program-order after ",
-                "0-0 inferred after program-order",
+                "0-0 few-lines:1 after program-order",
+                "0-0 inferred after program-order+few-lines:1",
                 "1-3 inferred after ",
-                "0-0 visible:64 after program-order+inferred",
                 "1-1 program-order after inferred",
-                "1-1 visible:64 after program-order+inferred",
+                "1-1 few-lines:1 after inferred+program-order",
                 "3-3 program-order after inferred",
-                "3-3 visible:64 after program-order+inferred",
+                "3-3 few-lines:1 after inferred+program-order",
+                "0-0 visible:64 after program-order+few-lines:1+inferred",
+                "1-1 visible:64 after program-order+few-lines:1+inferred",
+                "3-3 visible:64 after program-order+few-lines:1+inferred",
             ]
         );
-        assert_eq!(shown(&[Round(0)]).len(), 3);
+        assert_eq!(shown(&[Round(0)]).len(), 4);
         let shard = shown(&[Round(1)]);
         assert_eq!(shard[..2], ["1-1 inferred after ", "1-1 program-order after inferred"], "as in the whole");
         assert!(shown(&[]).is_empty());

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use trace::event::{EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
+use crate::assumed::AssumedRepairs;
 use crate::chosen::Chosen;
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
@@ -59,6 +60,7 @@ pub struct Walk<'r> {
     newest: RefCell<NewestContents>,
     at: EventId,
     chosen: Arc<Chosen>,
+    assumed: Arc<AssumedRepairs>,
     /// See [`fresh_from`](Self::fresh_from).
     fresh_from: EventId,
     /// Where the last operation begins.
@@ -76,6 +78,7 @@ impl<'r> Walk<'r> {
             newest: RefCell::default(),
             at: EventId(0),
             chosen: Arc::default(),
+            assumed: Arc::default(),
             fresh_from: EventId(0),
             operation_from: EventId(0),
         })
@@ -84,6 +87,11 @@ impl<'r> Walk<'r> {
     /// Its views have these states.
     pub fn with_chosen(self, chosen: Arc<Chosen>) -> Self {
         Walk { chosen, ..self }
+    }
+
+    /// What this code stores is taken to be durable at once. Only before the first step, or right before a rewind.
+    pub fn assume(&mut self, assumed: Arc<AssumedRepairs>) {
+        self.assumed = assumed;
     }
 
     /// Stores from this event on were not pending at an earlier fence of the operation under way. At its beginning these are all of the
@@ -142,6 +150,10 @@ impl<'r> Walk<'r> {
             }
             if matches!(step.effect, Effect::Resized { .. } | Effect::Zeroed { .. }) {
                 self.newest.get_mut().forget();
+            }
+            for line in self.assumed.lines(&event) {
+                let step = self.tracker.settle(line);
+                self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
             }
             self.at.0 += 1;
         }

@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use trace::event::EventId;
 
@@ -15,6 +16,9 @@ use crate::stages::Stage;
 use crate::survey::Pick;
 use crate::walk::Walk;
 
+/// Of the time, what crashes in the set-up may take.
+const SETUP_SHARE: u64 = 10;
+
 /// Events between two looks at whether the search was stopped.
 const STRETCH: u64 = 1 << 16;
 
@@ -24,6 +28,8 @@ pub(crate) struct Totals {
     pub decided: AtomicU64,
     pub failing: AtomicU64,
     pub runs: AtomicU64,
+    /// Spent on crashes in the set-up, by all workers, in microseconds.
+    setup: AtomicU64,
 }
 
 /// What the workers of a stage share.
@@ -40,6 +46,8 @@ pub(crate) struct Shared<'s> {
     outcomes: Mutex<Vec<PointOutcome>>,
     totals: &'s Totals,
     place: Progress,
+    begun: Instant,
+    workers: u64,
 }
 
 impl<'s> Shared<'s> {
@@ -50,9 +58,11 @@ impl<'s> Shared<'s> {
         knowledge: &'s Knowledge,
         totals: &'s Totals,
         place: Progress,
+        workers: usize,
     ) -> Self {
         let (next, done, failed, outcomes) = Default::default();
-        Shared { search, stage, picks, next, done, failed, knowledge, outcomes, totals, place }
+        let (begun, workers) = (Instant::now(), workers as u64);
+        Shared { search, stage, picks, next, done, failed, knowledge, outcomes, totals, place, begun, workers }
     }
 
     pub fn into_outcomes(self) -> Vec<PointOutcome> {
@@ -61,6 +71,13 @@ impl<'s> Shared<'s> {
 
     fn is_stopped(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.search.is_stopped(self.totals)
+    }
+
+    /// A bug in the set-up fails nearly everywhere, and would leave no time for the operations.
+    fn setup_had_its_share(&self) -> bool {
+        let Some(deadline) = self.search.budget.deadline else { return false };
+        let time = deadline.saturating_duration_since(self.begun).as_micros() as u64;
+        self.totals.setup.load(Ordering::Relaxed) > time / SETUP_SHARE * self.workers
     }
 
     fn show_progress(&self) {
@@ -75,7 +92,8 @@ impl<'s> Shared<'s> {
     }
 
     fn finish(&self, outcome: PointOutcome) -> Result<(), SearchError> {
-        if let Some(journal) = self.search.journal.filter(|_| outcome.finished) {
+        let noted = outcome.finished && self.search.again.is_none() && self.search.assumed.is_empty();
+        if let Some(journal) = self.search.journal.filter(|_| noted) {
             journal.add(&outcome)?;
         }
         self.outcomes.lock().unwrap_or_else(PoisonError::into_inner).push(outcome);
@@ -106,6 +124,11 @@ impl<'r, R: Recovery> Worker<'r, R> {
         while !shared.is_stopped() {
             let Some(pick) = shared.picks.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { break };
             let point = shared.search.survey.point(*pick);
+            let in_setup = shared.search.setup_end.is_some_and(|end| point.at < end);
+            if in_setup && shared.setup_had_its_share() {
+                continue;
+            }
+            let begun = Instant::now();
             if point.at < self.walk.at() {
                 // The stage before has left the walk behind this point.
                 self.walk.rewind()?;
@@ -118,6 +141,9 @@ impl<'r, R: Recovery> Worker<'r, R> {
             }
             let outcome = self.judge(shared, &point)?;
             shared.finish(outcome)?;
+            if in_setup {
+                shared.totals.setup.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
+            }
         }
         Ok(())
     }

@@ -19,8 +19,6 @@ pub enum Class {
     Atomicity,
     /// Recovery itself crashes or hangs.
     Recovery,
-    /// The program crashes or hangs without any power failure.
-    Breakdown,
     /// Waste.
     Performance,
     /// Whatever a custom rule looks for.
@@ -34,7 +32,6 @@ impl Class {
             Class::Ordering => "ordering",
             Class::Atomicity => "atomicity",
             Class::Recovery => "recovery",
-            Class::Breakdown => "breakdown",
             Class::Performance => "performance",
             Class::Custom => "custom",
         }

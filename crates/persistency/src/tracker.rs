@@ -109,6 +109,16 @@ impl Tracker {
         Step { effect, tracker: self }
     }
 
+    /// As if everything stored to this line so far had just been guaranteed: to ask what else is wrong where something is known to be.
+    pub fn settle(&mut self, line: LineId) -> Step<'_> {
+        self.stored.clear();
+        self.domain.guaranteed.clear();
+        self.domain.discarded.clear();
+        self.domain.settled_bytes.clear();
+        let (lines, stores) = self.model.sync(&mut self.domain, line.pool, line.line..LineNo(line.line.0 + 1));
+        Step { effect: Effect::Sync { lines, stores }, tracker: self }
+    }
+
     fn take(&mut self, id: EventId, event: &Event<'_>) -> Effect {
         let thread = event.thread;
         let by = |route| Origin { event: id, thread, route };

@@ -3,7 +3,6 @@
 #![no_std]
 
 pub mod control;
-pub mod cover;
 pub mod mark;
 pub mod record;
 pub mod recover;

@@ -97,6 +97,11 @@ impl StrategySpec {
         self.only_state().is_some()
     }
 
+    /// Tries a few states that differ little from one that is quick.
+    pub fn is_cheap(self) -> bool {
+        self.is_quick() || matches!(self, StrategySpec::FewLines { lines: 1, .. })
+    }
+
     /// The state of a strategy that has one at every point.
     pub fn only_state(self) -> Option<CrashState> {
         let base = match self {

@@ -34,10 +34,10 @@ use crate::exit::Exit;
 use crate::render;
 
 /// Enough for most bugs, and bounded at every crash point.
-const STRATEGIES: &str = "program-order,guaranteed-only,visible:64";
+const STRATEGIES: &str = "program-order,guaranteed-only,few-lines:1:256,visible:64";
 
 /// Answers show more than recovery does: what is likely to be wrong comes before all that can be told apart.
-const WITH_OPERATIONS: &str = "program-order,guaranteed-only,inferred,visible:64";
+const WITH_OPERATIONS: &str = "program-order,guaranteed-only,inferred,few-lines:1:256,visible:64";
 
 /// Answers of a run that are kept: they are compared, so none may be missing.
 const ANSWER_BYTES: u64 = 16 << 20;

@@ -38,12 +38,23 @@ pub struct OperationOptions {
     /// Queries of the readback that a recovered process is asked: those about operations near the crash, and a sample.
     #[arg(long, alias = "tail-queries", value_name = "N", default_value_t = QUERIES)]
     pub readback_queries: usize,
+    /// Simulate no crash before the first operation. Otherwise crashes in the set-up get a tenth of the budget.
+    #[arg(long)]
+    pub after_setup: bool,
+    /// Simulate no crash before operation N, counted from 0.
+    #[arg(long, value_name = "N")]
+    pub skip_operations: Option<usize>,
     /// A line with this text in it is a window: the operations between happen at the same time, in any order.
     #[arg(long, value_name = "TEXT")]
     pub window_separator: Option<String>,
 }
 
 impl OperationOptions {
+    /// Operations whose crashes are left out.
+    pub fn skipped(&self) -> Option<usize> {
+        self.skip_operations.or(self.after_setup.then_some(0))
+    }
+
     /// The workload, if there is one.
     pub fn workload(&self) -> Result<Option<Workload>, String> {
         let Some(mut workload) = self.given()? else { return Ok(None) };

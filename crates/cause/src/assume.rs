@@ -1,0 +1,62 @@
+//! From causes to the repairs that a further search assumes.
+
+use crash::assumed::AssumedRepairs;
+use finding::blame::{self, Libraries};
+use finding::finding::{Location, Role};
+use finding::site::Site;
+use rustc_hash::{FxHashMap, FxHashSet};
+use trace::event::CodeAddr;
+use trace::symbol::Symbolizer;
+use trace::{ReadError, Tables, TraceReader};
+
+use crate::analyse::RootCause;
+use crate::store_history::StoreInfo;
+
+/// Assumes that these causes are repaired; returns whether that is anything new. A cause without a store that was executed and is
+/// missing has no repair that could be assumed.
+///
+/// The code to blame counts, not the call path alone: the same line of the program, reached by other calls, has the same bug.
+pub fn assume(
+    reader: &TraceReader,
+    causes: &[RootCause],
+    libraries: &Libraries,
+    assumed: &mut AssumedRepairs,
+) -> Result<bool, ReadError> {
+    let executed = causes.iter().filter(|cause| !cause.in_program_order);
+    let lost: Vec<StoreInfo> = executed.flat_map(|cause| &cause.missing).copied().collect();
+    if lost.is_empty() {
+        return Ok(false);
+    }
+    let tables = reader.tables();
+    let mut symbols = Symbolizer::new(tables);
+    let mut guilty: FxHashMap<CodeAddr, Vec<Location>> = FxHashMap::default();
+    for store in &lost {
+        let location = blamed(store.site, tables, &mut symbols, libraries);
+        guilty.entry(store.site.pc).or_default().push(location);
+    }
+    let mut is_new = false;
+    for site in sites(reader, |pc| guilty.contains_key(&pc))? {
+        let location = blamed(site, tables, &mut symbols, libraries);
+        if guilty[&site.pc].contains(&location) {
+            is_new |= assumed.assume(site.pc, site.context);
+        }
+    }
+    Ok(is_new)
+}
+
+fn blamed(site: Site, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Location {
+    let frames = blame::frames(site, Role::Missing, tables, symbols);
+    frames[blame::guilty(&frames, libraries)].clone()
+}
+
+/// The sites of stores by these instructions.
+fn sites(reader: &TraceReader, wanted: impl Fn(CodeAddr) -> bool) -> Result<FxHashSet<Site>, ReadError> {
+    let mut sites = FxHashSet::default();
+    let mut events = reader.events();
+    while let Some((id, event)) = events.next_with_id()? {
+        if wanted(event.pc) && StoreInfo::of(id, &event).is_some() {
+            sites.insert(Site { pc: event.pc, context: event.context });
+        }
+    }
+    Ok(sites)
+}

@@ -1,0 +1,189 @@
+//! Search and analysis in turns: what is found is assumed to be repaired, so that it does not hide the rest.
+//!
+//! ```text
+//!   broad search ──► causes ──► the failing points again, with their repairs assumed ──► causes … until nothing new fails
+//!   deep search (with the repairs assumed) ──► causes ──► the failing points again …
+//! ```
+//! See `crash::assumed` for why everything that is found this way can happen to the program as it is.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use cause::analyse::{Allowance, Analyser, Analysis};
+use cause::assume::assume;
+use cause::verdict_cache::VerdictCache;
+use crash::assumed::AssumedRepairs;
+use crash::journal::Journal;
+use crash::outcome::{Coverage, PointOutcome, merge};
+use crash::read_tree::{ReadTree, ReadTreeLimits};
+use crash::search::{Budget, Found, Part, Progress, Search, coverage};
+use crash::survey::Survey;
+use runner::runner::Runner;
+use rustc_hash::FxHashSet;
+use trace::event::EventId;
+use verdict::position::CrashPositions;
+
+use crate::analysis_deadline::AnalysisDeadline;
+use crate::session::{CheckSession, Phase, SessionError};
+
+/// When to end.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time<'a> {
+    pub budget: Budget<'a>,
+    /// For the analysis of failing states.
+    pub analysis: Option<Instant>,
+    /// Where the first operation begins.
+    pub setup_end: Option<EventId>,
+}
+
+/// What all passes together have found.
+#[derive(Debug)]
+pub(crate) struct Searched {
+    pub points: Vec<PointOutcome>,
+    pub coverage: Coverage,
+    pub notes: Vec<String>,
+    pub analysis: Analysis,
+    /// Places in the code whose stores were assumed to be durable.
+    pub assumed: usize,
+}
+
+/// Each pass assumes at least one more place in the code; a program with more bugs than this has had enough for one check.
+const MOST_PASSES: usize = 64;
+
+impl CheckSession<'_> {
+    pub(crate) fn search_and_analyse(
+        &self,
+        survey: &Survey,
+        runners: &mut [Runner],
+        positions: &Arc<CrashPositions>,
+        time: Time<'_>,
+        on_phase: &(dyn Fn(Phase) + Sync),
+    ) -> Result<Searched, SessionError> {
+        let journal = match self.journal.filter(|_| self.merge.is_empty()) {
+            Some(path) => Some(Journal::open(path, self.reader, self.options)?),
+            None => None,
+        };
+        let report = |progress: &Progress| on_phase(Phase::Search(*progress));
+        let mut search = Search::new(self.reader, survey, self.options);
+        search.shard = self.shard;
+        search.equivalence = self.equivalence;
+        search.budget = time.budget;
+        search.setup_end = time.setup_end;
+        search.positions = Arc::clone(positions);
+        search.on_progress = &report;
+        search.journal = journal.as_ref();
+        let tree = self.equivalence.then(|| ReadTree::new(ReadTreeLimits::default()));
+        let mut passes = Passes {
+            session: self,
+            search,
+            memory: VerdictCache::new(tree, Arc::clone(positions)),
+            analyser: Analyser::default(),
+            assumed: AssumedRepairs::default(),
+            points: Vec::new(),
+            notes: Vec::new(),
+            deadline: AnalysisDeadline::until(time.analysis),
+            on_phase,
+        };
+        if self.merge.is_empty() {
+            passes.broad(runners, time.budget)?;
+            passes.part(Part::Deep, runners, time.budget)?;
+        } else {
+            let merged = merge(Journal::read_all(self.merge, self.reader, self.options)?);
+            passes.explain(Part::All, merged, runners)?;
+        }
+        let coverage = coverage(survey, self.options, self.shard, &passes.points);
+        let Passes { analyser, assumed, points, notes, .. } = passes;
+        Ok(Searched { points, coverage, notes, analysis: analyser.finish(), assumed: assumed.len() })
+    }
+}
+
+struct Passes<'s, 'a> {
+    session: &'s CheckSession<'a>,
+    search: Search<'s>,
+    memory: VerdictCache,
+    analyser: Analyser,
+    assumed: AssumedRepairs,
+    points: Vec<PointOutcome>,
+    notes: Vec<String>,
+    deadline: AnalysisDeadline,
+    on_phase: &'s (dyn Fn(Phase) + Sync),
+}
+
+impl<'s> Passes<'s, '_> {
+    /// Few states per point. Causes must be known before the time is over, since they make room for others: after half of it the causes
+    /// so far are looked for.
+    fn broad(&mut self, runners: &mut [Runner], budget: Budget<'s>) -> Result<(), SessionError> {
+        let now = Instant::now();
+        let half = |deadline: Instant| now + deadline.saturating_duration_since(now) / 2;
+        self.part(Part::Broad, runners, Budget { deadline: budget.deadline.map(half), ..budget })?;
+        if budget.deadline.is_some_and(|deadline| half(deadline) <= Instant::now()) {
+            self.part(Part::Broad, runners, budget)?;
+        }
+        Ok(())
+    }
+
+    /// One part of the search over all points that it has not covered, and the causes of what fails.
+    fn part(&mut self, part: Part, runners: &mut [Runner], budget: Budget<'s>) -> Result<(), SessionError> {
+        self.search.budget = budget;
+        self.search.part = part;
+        self.search.covered = self.points.iter().flat_map(PointOutcome::covers).collect();
+        let search = self.search.clone();
+        let found = self.run(&search, runners)?;
+        self.explain(part, found, runners)
+    }
+
+    fn run(&mut self, search: &Search<'_>, runners: &mut [Runner]) -> Result<Vec<PointOutcome>, SessionError> {
+        let Found { points, notes, read_tree, .. } = search.run_knowing(runners, self.memory.take_tree())?;
+        self.memory.put_tree(read_tree);
+        self.notes.extend(notes);
+        Ok(points)
+    }
+
+    /// Finds the causes of what failed, and searches the failing points again as if they were repaired, until nothing new is found.
+    fn explain(&mut self, part: Part, found: Vec<PointOutcome>, runners: &mut [Runner]) -> Result<(), SessionError> {
+        let is_failing = |outcome: &PointOutcome| !outcome.failing.is_empty();
+        let mut failing: Vec<PointOutcome> = found.iter().filter(|outcome| is_failing(outcome)).cloned().collect();
+        self.points = merge(std::mem::take(&mut self.points).into_iter().chain(found));
+        for _ in 0..MOST_PASSES {
+            if failing.is_empty() {
+                break;
+            }
+            let known = self.analyser.causes().len();
+            self.analyse(&failing, &mut runners[0])?;
+            let causes = &self.analyser.causes()[known..];
+            let is_new = assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?;
+            if !is_new || self.is_over() {
+                break;
+            }
+            self.search.assumed = Arc::new(self.assumed.clone());
+            self.memory.assumed = Arc::clone(&self.search.assumed);
+            let again: FxHashSet<u64> = failing.iter().map(|outcome| outcome.point.index).collect();
+            let search = Search { again: Some(&again), part, ..self.search.clone() };
+            let found = self.run(&search, runners)?;
+            for outcome in &found {
+                let place = self.points.binary_search_by_key(&outcome.point.index, |own| own.point.index);
+                if let Ok(place) = place {
+                    self.points[place].searched_again(outcome);
+                }
+            }
+            failing = found.into_iter().filter(is_failing).collect();
+        }
+        Ok(())
+    }
+
+    fn analyse(&mut self, failing: &[PointOutcome], runner: &mut Runner) -> Result<(), SessionError> {
+        let states: u64 = failing.iter().map(PointOutcome::failing_states).sum();
+        let is_over = || {
+            (self.on_phase)(Phase::Analyse(states));
+            self.deadline.is_over(Instant::now(), self.session.is_stopped())
+        };
+        let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
+        let rules = self.session.options.rules;
+        self.analyser.take(self.session.reader, rules, failing, &mut self.memory, runner, allowance)?;
+        Ok(())
+    }
+
+    fn is_over(&self) -> bool {
+        self.session.is_stopped() || self.search.budget.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
