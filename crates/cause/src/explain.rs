@@ -340,7 +340,7 @@ fn blamed(
 }
 
 /// The frames of a crash inside recovery that are the program's own, innermost first; at least one if there are any.
-fn recovery_frames(path: &[Frame], symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Vec<Location> {
+pub fn recovery_frames(path: &[Frame], symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Vec<Location> {
     let mut frames = Vec::new();
     for (depth, frame) in path.iter().enumerate() {
         let module = frame.module.rsplit('/').next().unwrap_or_default().to_owned();

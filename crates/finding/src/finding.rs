@@ -19,6 +19,8 @@ pub enum Class {
     Atomicity,
     /// Recovery itself crashes or hangs.
     Recovery,
+    /// The program crashes or hangs without any power failure.
+    Breakdown,
     /// Waste.
     Performance,
     /// Whatever a custom rule looks for.
@@ -32,6 +34,7 @@ impl Class {
             Class::Ordering => "ordering",
             Class::Atomicity => "atomicity",
             Class::Recovery => "recovery",
+            Class::Breakdown => "breakdown",
             Class::Performance => "performance",
             Class::Custom => "custom",
         }

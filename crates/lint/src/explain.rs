@@ -30,7 +30,7 @@ pub struct CrashClass {
 }
 
 /// The classes of findings that crash states and recovery runs lead to.
-pub const CRASH_CLASSES: [CrashClass; 4] = [
+pub const CRASH_CLASSES: [CrashClass; 5] = [
     CrashClass {
         id: "FP0601",
         class: Class::Durability,
@@ -54,6 +54,12 @@ pub const CRASH_CLASSES: [CrashClass; 4] = [
         class: Class::Recovery,
         title: "recovery crashes or hangs on what a crash left",
         page: page!("FP0604"),
+    },
+    CrashClass {
+        id: "FP0701",
+        class: Class::Breakdown,
+        title: "the program crashes or hangs without any power failure",
+        page: page!("FP0701"),
     },
 ];
 

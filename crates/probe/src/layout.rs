@@ -17,7 +17,9 @@ pub const SITES: u64 = 0x7200_0000;
 pub const SITES_BYTES: u64 = 0x0200_0000;
 /// The engine's heap: threads, blocks, tables.
 pub const HEAP: u64 = 0x7400_0000;
-pub const HEAP_END: u64 = 0x7f00_0000;
+pub const HEAP_END: u64 = 0x7ef0_0000;
+/// Maps of coverage mode (`wire::cover`): edges, then PM.
+pub const COVER: u64 = 0x7ef0_0000;
 /// What a recovery run reads and changes (`wire::recover`).
 pub const NOTES: u64 = 0x7f00_0000;
 pub const ENGINE_END: u64 = 0x8000_0000;

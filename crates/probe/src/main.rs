@@ -3,13 +3,14 @@
 //! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`gate`] is
 //! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
 //! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host, [`flow`] is a mode that
-//! tells it every executed block, [`recover`] is the fork server for recovery runs.
+//! tells it every executed block, [`cover`] is a mode that counts branches and PM operations, [`recover`] is the fork server for recovery runs.
 #![no_std]
 #![no_main]
 
 extern crate alloc;
 
 mod context;
+mod cover;
 mod fail;
 mod flow;
 mod gate;

@@ -113,6 +113,7 @@ impl Order<'_> {
         let size: usize = parts.iter().map(|p| p.len()).sum();
         debug_assert!(size <= MAX_PAYLOAD + 64);
         if crate::recover::on() && header.kind != kind::MESSAGE {
+            crate::cover::system_call(self.thread, &header);
             return crate::recover::notes::instead(&header, parts, size);
         }
         crate::flow::buffer::before_record(self);

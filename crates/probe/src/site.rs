@@ -25,7 +25,9 @@ pub struct Site {
     pub len: u32,
     pub pc: u64,
     pub bytes: [u8; 16],
-    _pad: [u64; 2],
+    /// In coverage mode: its id as a PM operation (`wire::cover::operation`).
+    pub operation: u64,
+    _pad: u64,
 }
 
 const _: () = assert!(size_of::<Site>() == 1 << SITE_SHIFT);
@@ -73,6 +75,7 @@ pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size:
     if kind_aux.0 == kind::FENCE || kind_aux.0 == kind::RMW {
         flags |= flag::CLEARS_PENDING;
     }
+    let operation = if crate::cover::on() { crate::cover::operation(pc) } else { 0 };
     // SAFETY: the engine lock is held; the table is mapped before it is written.
     let number = unsafe {
         let number = COUNT;
@@ -88,7 +91,7 @@ pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size:
         let kind_aux = kind_aux.0 as u32 | (kind_aux.1 as u32) << 8;
         let (mut copy, len) = ([0u8; 16], bytes.len() as u32);
         copy[..bytes.len()].copy_from_slice(bytes);
-        let site = Site { kind_aux, size, cfa_offset, rbp_offset, flags, len, pc, bytes: copy, _pad: [0; 2] };
+        let site = Site { kind_aux, size, cfa_offset, rbp_offset, flags, len, pc, bytes: copy, operation, _pad: 0 };
         (address as *mut Site).write(site);
         number
     };

@@ -92,6 +92,8 @@ pub struct Thread {
     pub resume: u64,
     /// Executed blocks that the host does not know yet (see `flow`).
     pub flow: crate::flow::buffer::Buffer,
+    /// In coverage mode: what is remembered of the last PM operation (`wire::cover::transition`).
+    pub cover_before: u64,
     pub place: Place,
     /// 1: a signal waits to be delivered when the engine is left.
     pub signal_waits: u32,

@@ -3,7 +3,7 @@
 //! They lie in memory (`/dev/shm`) where there is room for them: putting a line there costs a write of 64 bytes, however large the
 //! pool is. Not through a mapping: where there is no room left, a write says so, and a mapping kills with `SIGBUS`.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -88,6 +88,46 @@ impl Slot {
             }
             Err(source) => Err(SlotError { action: "look at the room of", pool, source }),
         }
+    }
+
+    /// The file that stands for a pool now, if there is one.
+    pub fn metadata(&self, pool: PoolId) -> Option<Metadata> {
+        fs::metadata(&self.pools.get(pool.0 as usize)?.path).ok()
+    }
+
+    /// What the file that stands for a pool holds now, whoever made it; none: there is no file.
+    pub fn content(&self, pool: PoolId) -> Result<Option<Vec<u8>>, SlotError> {
+        let Some(private) = self.pools.get(pool.0 as usize) else { return Ok(None) };
+        match fs::read(&private.path) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed("read", &private.pool)(error)),
+        }
+    }
+
+    /// Makes the file that stands for a pool anew with this content. Zeros take no room.
+    pub fn put(&mut self, pool: PoolId, bytes: &[u8]) -> Result<(), SlotError> {
+        const PAGE: usize = 4096;
+        let Some(private) = self.pools.get_mut(pool.0 as usize) else { return Ok(()) };
+        private.file = create(&private.path).map_err(failed("create", &private.pool))?;
+        private.set_len(bytes.len() as u64)?;
+        for (number, page) in bytes.chunks(PAGE).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0)) {
+            private.file.write_all_at(page, (number * PAGE) as u64).map_err(failed("fill", &private.pool))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the files away: the program finds no pool. [`renew`](Self::renew) brings them back.
+    pub fn remove(&mut self) -> Result<(), SlotError> {
+        for private in &mut self.pools {
+            match fs::remove_file(&private.path) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(failed("remove", &private.pool)(error));
+                }
+                _ => private.len = 0,
+            }
+        }
+        Ok(())
     }
 
     /// Copies bytes into a stand-in. What lies beyond its end is left out.

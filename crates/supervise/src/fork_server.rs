@@ -2,19 +2,22 @@
 //! run (`wire::recover` is the protocol). What a run means is not known here; see the crate `recover`.
 
 use std::ffi::CStr;
+use std::fs::Metadata;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::fs::MetadataExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use trace::event::ExitStatus;
+use wire::cover::COVER_BYTES;
 use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
 use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, Recovery, state};
 
 use crate::mounts::Mounts;
 use crate::probe::{
-    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, futex_wait,
-    futex_wake,
+    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, cover,
+    futex_wait, futex_wake,
 };
 use crate::target::Target;
 use crate::usage::Usage;
@@ -37,6 +40,8 @@ pub struct Setup<'a> {
     pub reference: u32,
     /// Private folders.
     pub mounts: &'a Mounts,
+    /// Count what runs do (`wire::cover`) instead of telling what they read. Runs may make their pools.
+    pub cover: bool,
 }
 
 /// Where the recovery is.
@@ -65,7 +70,8 @@ pub struct ForkServer {
 
 impl ForkServer {
     pub fn start(setup: &Setup<'_>) -> Result<ForkServer, LaunchError> {
-        let mut shared = Shared::create(NOTES_BYTES)?;
+        let maps = if setup.cover { COVER_BYTES } else { 0 };
+        let mut shared = Shared::create(NOTES_BYTES + maps)?;
         let options = ProbeOptions {
             real_time: setup.real_world,
             real_random: setup.real_world,
@@ -76,6 +82,9 @@ impl ForkServer {
         };
         shared.configure(&setup.target.path, &options)?;
         configure_recovery(shared.control_mut(), setup.pools)?;
+        if setup.cover {
+            cover(shared.control_mut());
+        }
         *shared.control_mut().recovery.reference.get_mut() = setup.reference;
         let launch = Launch {
             probe: setup.probe,
@@ -182,6 +191,19 @@ impl ForkServer {
     /// What the last run read and changed.
     pub fn notes(&self) -> Vec<u64> {
         self.shared.notes(self.recovery().note_count.load(Ordering::Acquire) as usize)
+    }
+
+    /// The maps of coverage, edges first; empty without it. Nobody must be running.
+    pub fn maps(&mut self) -> &mut [u8] {
+        self.shared.behind_notes()
+    }
+
+    /// With coverage: which file is a pool now; none: there is none, and the run may make it.
+    pub fn set_file(&self, pool: usize, file: Option<&Metadata>) {
+        let own = &self.shared.control().pools[pool];
+        own.device.store(file.map_or(0, MetadataExt::dev), Ordering::Relaxed);
+        own.inode.store(file.map_or(0, MetadataExt::ino), Ordering::Relaxed);
+        own.len.store(file.map_or(0, Metadata::len), Ordering::Relaxed);
     }
 
     /// What the probe could not do, said since the last look: the run is then worth nothing.

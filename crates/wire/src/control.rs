@@ -1,7 +1,7 @@
 //! The control area: one memfd, mapped by the host and by every process of the recording.
 //!
 //! Layout of the memfd: `Control` at 0 (padded to [`CONTROL_BYTES`]), then the ring of [`RING_BYTES`], then, for recovery
-//! runs, the notes ([`NOTES_BYTES`](crate::recover::NOTES_BYTES)).
+//! runs, the notes ([`NOTES_BYTES`](crate::recover::NOTES_BYTES)), and with coverage its maps ([`COVER_BYTES`](crate::cover::COVER_BYTES)).
 //! Every process maps the ring twice in a row, so that a record never wraps.
 
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::recover::Recovery;
 
 /// Bumped with every change of layout; probe and host refuse to work together if it differs.
-pub const WIRE_VERSION: u32 = 5;
+pub const WIRE_VERSION: u32 = 6;
 pub const CONTROL_BYTES: usize = 1 << 20;
 /// Small enough to stay in the second-level cache: a larger ring is slower.
 pub const RING_BYTES: usize = 1 << 20;
@@ -42,6 +42,8 @@ pub mod option {
     pub const RECOVER: u32 = 1 << 6;
     /// Record which blocks ran and which addresses they accessed (see `record::flow`). Not together with `LOADS`.
     pub const FLOW: u32 = 1 << 16;
+    /// Count what ran (see `cover`). Comes with `RECOVER`, without `LOADS`.
+    pub const COVER: u32 = 1 << 17;
 }
 
 pub const MAX_GLOBS: usize = 64;

@@ -3,6 +3,7 @@
 #![no_std]
 
 pub mod control;
+pub mod cover;
 pub mod mark;
 pub mod record;
 pub mod recover;

@@ -10,6 +10,7 @@ pub mod demo;
 pub mod doctor;
 pub mod drive;
 pub mod explain;
+pub mod fuzz;
 pub mod lint;
 pub mod man;
 pub mod ops;

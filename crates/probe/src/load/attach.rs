@@ -6,6 +6,7 @@ use core::sync::atomic::{AtomicI32, Ordering};
 use wire::control::{
     CONTROL_BYTES, CONTROL_FD_BELOW, Control, EXEC_BYTES, RING_BYTES, SOCKET_FD_BELOW, WIRE_VERSION, option,
 };
+use wire::cover::COVER_BYTES;
 use wire::recover::NOTES_BYTES;
 
 use crate::fail;
@@ -53,6 +54,9 @@ pub fn attach(exec_fn: &[u8]) {
     }
     if ring::control().options & option::RECOVER != 0 {
         map(layout::NOTES, NOTES_BYTES, CONTROL_BYTES + RING_BYTES);
+    }
+    if crate::cover::on() {
+        map(layout::COVER, COVER_BYTES, CONTROL_BYTES + RING_BYTES + NOTES_BYTES);
     }
 }
 

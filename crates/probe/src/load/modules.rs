@@ -22,6 +22,8 @@ pub struct Module {
     /// The segment that `.eh_frame_hdr` and `.eh_frame` lie in; without the former, the latter itself.
     pub frames_start: u64,
     pub frames_end: u64,
+    /// In coverage mode, what stands for its file (`wire::cover::module`).
+    pub name: u64,
 }
 
 static LOCK: SpinLock = SpinLock::new();
@@ -49,7 +51,12 @@ pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
         eh_frame_hdr: 0,
         frames_start: 0,
         frames_end: 0,
+        name: 0,
     };
+    let path = crate::pm::path_of(fd);
+    if crate::cover::on() {
+        module.name = wire::cover::module(&path);
+    }
     if let Ok(elf) = elf::read(fd) {
         let covers = |h: &&elf::ProgramHeader| h.offset & !(elf::PAGE - 1) <= offset && offset < h.offset + h.file_size;
         let code = elf.loads().filter(|h| h.flags & PF_X != 0).find(covers).or_else(|| elf.loads().find(covers));
@@ -73,7 +80,6 @@ pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
         // SAFETY: the lock is held.
         unsafe { (*core::ptr::addr_of_mut!(MODULES)).push(module) };
     }
-    let path = crate::pm::path_of(fd);
     announce(thread, start, len, offset, &path);
 }
 

@@ -98,6 +98,9 @@ fn eligible(fd: i32, stat: &Stat) -> bool {
 
 /// A file was opened: with `--pm` it becomes a pool now if its path matches.
 pub fn opened(thread: &mut Thread, fd: i32) {
+    if crate::cover::on() {
+        return created(fd);
+    }
     if ring::control().glob_count == 0 || crate::recover::on() {
         return;
     }
@@ -108,6 +111,19 @@ pub fn opened(thread: &mut Thread, fd: i32) {
     let path = path_of(fd);
     if glob::wants(&path) {
         add(thread, fd, &stat, &path);
+    }
+}
+
+/// With coverage a run may begin without a pool, and make it: the file under its stand-in's path is the pool from now on.
+fn created(fd: i32) {
+    let Some(stat) = Stat::of(fd) else { return };
+    let path = path_of(fd);
+    if let Some(pool) = crate::recover::paths::pool_at(&path) {
+        let own = &ring::control().pools[pool];
+        own.len.store(stat.size as u64, Ordering::Relaxed);
+        own.device.store(stat.device, Ordering::Relaxed);
+        own.inode.store(stat.inode, Ordering::Relaxed);
+        crate::recover::notes::raise(wire::recover::flag::FILES_CHANGED);
     }
 }
 

@@ -9,6 +9,7 @@ use super::{crash, notes, paths, reference, serve};
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
 use crate::syscall::dispatch::Call;
+use crate::syscall::operations;
 use crate::thread::Thread;
 
 const SIGABRT: u64 = 6;
@@ -28,6 +29,10 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     if !super::on() {
         return (call, strings);
     }
+    if crate::cover::on() && looks_at_input(call) {
+        // The input is another one in each run.
+        serve::first_use(thread);
+    }
     file_read(call);
     file_change(thread, call);
     memory_read(call);
@@ -36,6 +41,17 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
         crash::describe(thread.pc, thread.regs.rsp, thread.regs.rbp);
     }
     (call, strings)
+}
+
+/// Does the call depend on what is behind standard input? Operations are served line by line, and see to it themselves.
+fn looks_at_input(call: Call) -> bool {
+    let fd = match call.nr {
+        nr::READ | nr::READV | nr::PREAD64 | nr::PREADV | nr::PREADV2 | nr::LSEEK | nr::FSTAT => call.fd(0),
+        nr::NEWFSTATAT | nr::STATX | nr::SENDFILE if call.fd(0) == 0 => 0,
+        nr::MMAP => call.fd(4),
+        _ => return false,
+    };
+    !operations::wanted() && operations::is_input(fd)
 }
 
 /// Calls that read a pool through a descriptor.

@@ -100,6 +100,12 @@ pub fn private(pool: u32) -> Option<Vec<u8>> {
     Some(path)
 }
 
+/// The pool whose stand-in lies at this path.
+pub fn pool_at(path: &[u8]) -> Option<usize> {
+    let pools = control().pool_count.load(Ordering::Relaxed) as usize;
+    substitutes().iter().take(pools).position(|s| text(s.private) == path)
+}
+
 /// The call with the paths of pools replaced, if it names any. The strings live as long as the answer.
 pub fn replaced(thread: &mut Thread, mut call: Call) -> Option<(Call, Vec<Vec<u8>>)> {
     let mut strings = Vec::new();

@@ -32,7 +32,7 @@ fn state() -> &'static Operations {
 
 /// The first process starts: what is behind its standard input has the operations. Those that it starts may have another.
 pub fn begin() {
-    if wanted() {
+    if wanted() || crate::cover::on() {
         state().input.store(file(0), Ordering::Relaxed);
     }
 }
@@ -44,9 +44,11 @@ fn file(fd: i32) -> u64 {
 
 /// Are there operations behind this descriptor?
 pub fn on_input(fd: i32) -> bool {
-    if !wanted() {
-        return false;
-    }
+    wanted() && is_input(fd)
+}
+
+/// Is this the file behind the first process's standard input?
+pub fn is_input(fd: i32) -> bool {
     let input = state().input.load(Ordering::Relaxed);
     input != 0 && input == file(fd)
 }

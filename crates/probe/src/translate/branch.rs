@@ -11,8 +11,8 @@ use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RCX, RDX};
 use super::learned;
 use super::live::relative_target;
-use crate::layout;
 use crate::thread::Thread;
+use crate::{cover, layout};
 
 /// What comes after a branch in the block.
 #[derive(Debug)]
@@ -30,7 +30,11 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
     match i.scan.class {
         Class::JccRel => {
             let at = b.emit.jcc(i.scan.cond);
-            b.exit(at, target());
+            if cover::on() {
+                cover::emit::conditional(b, i, at, target())
+            } else {
+                b.exit(at, target())
+            }
             After::Next
         }
         Class::JmpRel => After::Jump(target()),
@@ -49,9 +53,15 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
             b.mark(Flavour::Clean, i.next(), 0);
             let over = b.emit.short(0xeb);
             b.emit.here(taken);
+            if cover::on() {
+                cover::emit::outcome(b, i, target(), true);
+            }
             b.mark(Flavour::Clean, target(), 0);
             b.jump_out(target());
             b.emit.here(over);
+            if cover::on() {
+                cover::emit::outcome(b, i, i.next(), false);
+            }
             After::Next
         }
         Class::Ret | Class::RetImm => {

@@ -186,6 +186,9 @@ impl<'a> Builder<'a> {
         let same = self.emit.short(0xe3); // jrcxz
         let chain = self.emit.jmp();
         self.emit.here(same);
+        if crate::cover::on() {
+            crate::cover::emit::arrival(self, pc);
+        }
         self.emit.load(RDX, offset_of!(Thread, t1));
         self.emit.load(RCX, slot_t0());
         self.emit.patch(chain, miss);

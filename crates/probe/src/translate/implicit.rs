@@ -277,6 +277,9 @@ fn shift_back(thread: &mut Thread, site: u32) {
             }
         }
     }
+    if thread.shifted.stores {
+        crate::cover::operated(thread, site::get(site).operation as u32);
+    }
     match writes {
         Some((None, form)) if thread.shifted.stores => {
             written::record_rmw(thread, &form, Header { kind: kind::RMW, site, context, ..Header::default() });

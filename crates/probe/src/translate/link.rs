@@ -127,6 +127,7 @@ pub fn go_on(thread: &mut Thread) {
 /// As [`go_on`], for an indirect branch that the table did not know: it will next time.
 pub fn arrive(thread: &mut Thread) {
     let _guard = super::lock().lock();
+    crate::cover::arrived(thread.pc);
     let number = find_or_build(thread, thread.pc, true);
     let block = block::get(number);
     thread.resume = block.entry;

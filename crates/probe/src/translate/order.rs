@@ -21,11 +21,13 @@ pub fn record(b: &mut Builder<'_>, site: u32, keep_flags: bool) {
     b.emit.save_imm(offset_of!(Thread, site), site);
     b.emit.save(offset_of!(Thread, app_rsp), RSP);
     b.emit.load(RSP, offset_of!(Thread, engine_rsp));
-    let gate = match (crate::recover::on(), keep_flags) {
-        (false, false) => gate!(record),
-        (false, true) => gate!(record_keep),
-        (true, false) => gate!(note),
-        (true, true) => gate!(note_keep),
+    let gate = match (crate::cover::on(), crate::recover::on(), keep_flags) {
+        (true, _, false) => gate!(cover),
+        (true, _, true) => gate!(cover_keep),
+        (_, false, false) => gate!(record),
+        (_, false, true) => gate!(record_keep),
+        (_, true, false) => gate!(note),
+        (_, true, true) => gate!(note_keep),
     };
     b.emit.call_through(gate);
     b.emit.load(RSP, offset_of!(Thread, app_rsp));

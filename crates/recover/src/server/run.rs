@@ -2,10 +2,11 @@
 
 use std::ffi::CString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Seek};
 use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -67,6 +68,8 @@ pub struct Server {
     engine: Option<ForkServer>,
     /// The recovery cannot be forked: nobody inside watches its limits.
     once: bool,
+    /// With coverage: the maps at the fork point, and those of the last run.
+    cover: Option<(Vec<u8>, Vec<u8>)>,
     /// Processes that were started from scratch.
     pub starts: u64,
     /// Where the last run was when a signal ended it, or when its time was over; innermost frame first.
@@ -101,6 +104,7 @@ impl Server {
             real_world: false,
             engine: None,
             once: false,
+            cover: None,
             starts: 0,
             broke_down_at: Vec::new(),
         })
@@ -111,19 +115,61 @@ impl Server {
         self.operations = Some(stretches);
     }
 
+    /// Runs to come count what they do, and may make their pools. What they read is not told.
+    pub fn count_coverage(&mut self) {
+        self.cover = Some(Default::default());
+    }
+
+    /// The maps of the last run (`wire::cover`).
+    pub fn maps(&self) -> &[u8] {
+        self.cover.as_ref().map_or(&[], |(_, last)| last)
+    }
+
+    /// What the runs to come find on standard input: all of it, as operations if the command was made with some.
+    pub fn feed(&mut self, input: &[u8]) -> Result<(), ServerError> {
+        let write = || {
+            self.stdin.set_len(0)?;
+            self.stdin.write_all_at(input, 0)
+        };
+        write().map_err(system("write the standard input"))?;
+        if let Some(operations) = &mut self.operations {
+            operations.clear();
+            operations.push(0..input.len() as u64);
+        }
+        Ok(())
+    }
+
+    /// Before a run with coverage.
+    fn prepare(&mut self, engine: &mut ForkServer, slot: &Slot) -> Result<(), ServerError> {
+        match &self.cover {
+            None => {
+                for pool in 0..self.pools.len() {
+                    engine.set_len(pool, slot.len(PoolId(pool as u32)));
+                }
+            }
+            Some((before, _)) => {
+                for pool in 0..self.pools.len() {
+                    engine.set_file(pool, slot.metadata(PoolId(pool as u32)).as_ref());
+                }
+                engine.maps().copy_from_slice(before);
+                // Runs share the position in the file.
+                self.stdin.rewind().map_err(system("rewind the standard input"))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Runs the recovery on what the slot holds now.
     pub fn run(&mut self, slot: &Slot, limits: &Limits) -> Result<RunReport, ServerError> {
         let started = Instant::now();
-        let engine = match self.engine.take() {
+        let mut engine = match self.engine.take() {
             Some(engine) => engine,
             None => match self.start(limits)? {
                 Started::Ready(engine) => engine,
                 Started::Ended(report) => return Ok(report),
             },
         };
-        for pool in 0..self.pools.len() {
-            engine.set_len(pool, slot.len(PoolId(pool as u32)));
-        }
+        self.prepare(&mut engine, slot)?;
         self.clear_output()?;
         set_limits(&engine, limits);
         engine.give(self.operations.as_deref().unwrap_or_default());
@@ -132,6 +178,10 @@ impl Server {
         let refusals = engine.refusals();
         if let Some(text) = refusals.into_iter().next() {
             return Err(ServerError::Refused(text));
+        }
+        if let Some((_, last)) = &mut self.cover {
+            last.clear();
+            last.extend_from_slice(engine.maps());
         }
         self.broke_down_at = path(&engine);
         let noted = noted(&engine);
@@ -170,13 +220,14 @@ impl Server {
             operations: self.operations.is_some(),
             reference,
             mounts: &Mounts::default(),
+            cover: self.cover.is_some(),
         })?)
     }
 
     /// Starts the command and waits until it wants a pool.
     fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
         let begun = Instant::now();
-        let engine = self.launch(reference::NONE)?;
+        let mut engine = self.launch(reference::NONE)?;
         let stage = engine.wait(limits.wall + PATIENCE);
         if let Some(error) = engine.start_error() {
             return Err(error.into());
@@ -187,6 +238,9 @@ impl Server {
         let end = match stage {
             Stage::Ready | Stage::Once => {
                 self.once = stage == Stage::Once;
+                if let Some((before, _)) = &mut self.cover {
+                    *before = engine.maps().to_vec();
+                }
                 self.stdout.mark(limits.output).map_err(system("read the output"))?;
                 self.stderr.mark(limits.output).map_err(system("read the output"))?;
                 return Ok(Started::Ready(engine));

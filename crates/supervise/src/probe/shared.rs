@@ -8,6 +8,7 @@ use std::ptr::{self, NonNull};
 use std::sync::atomic::Ordering;
 
 use wire::control::{CONTROL_BYTES, Control, MAX_WATCH_SITES, RING_BYTES, WatchSite};
+use wire::recover::NOTES_BYTES;
 
 use super::configure::configure;
 use super::error::{LaunchError, os};
@@ -127,10 +128,17 @@ impl Shared {
 
     /// The first `count` notes of a recovery run, or as many as there is room for. The run must be over.
     pub fn notes(&self, count: usize) -> Vec<u64> {
-        let count = count.min((self.mapped - MAPPED_BYTES) / 8);
+        let count = count.min((self.mapped - MAPPED_BYTES).min(NOTES_BYTES) / 8);
         // SAFETY: the notes lie behind the ring, page-aligned; numbers of any value are valid, and copied before they
         // are looked at.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(MAPPED_BYTES).cast::<u64>(), count) }.to_vec()
+    }
+
+    /// What lies behind the notes.
+    pub fn behind_notes(&mut self) -> &mut [u8] {
+        let start = (MAPPED_BYTES + NOTES_BYTES).min(self.mapped);
+        // SAFETY: mapped by `create`; bytes of any value are valid. The caller sees to it that no run is under way.
+        unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr().add(start), self.mapped - start) }
     }
 
     /// The `len` bytes of the ring from stream position `at`.

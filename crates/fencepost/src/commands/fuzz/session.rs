@@ -1,0 +1,300 @@
+//! A campaign, from the options to its report.
+
+use std::env;
+use std::fs;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use finding::finding::Finding;
+use fuzz::campaign::findings::Found;
+use fuzz::campaign::run::{Campaign, CampaignError};
+use fuzz::campaign::state::{Budget, State};
+use fuzz::corpus;
+use fuzz::examine::{Examination, search_options};
+use fuzz::execute::{Delivery, Subject};
+use fuzz::inputs::Inputs;
+use fuzz::inputs::bytes::Bytes;
+use fuzz::inputs::operations::Operations;
+use fuzz::random::Random;
+use lint::registry;
+use oracle::command_line::command_line;
+use record::stop::StopRequest;
+use recover::command::Command;
+use recover::limits::Limits;
+use report::human::Human;
+use report::json;
+
+use super::super::code_path::{choose_for, choose_for_line};
+use super::super::options::crash::oracle;
+use super::super::options::operation::{grammar, read};
+use super::FuzzOptions;
+use super::discover::{Pools, pools};
+use super::screen::Screen;
+use crate::cli::FindingFormat;
+use crate::exit::Exit;
+use crate::render;
+
+/// Runs that compute for longer than this, and do not end, hang.
+const MEMORY: u64 = 1 << 30;
+
+pub fn run(options: &FuzzOptions) -> Exit {
+    match &options.driver.op_command {
+        Some(line) => choose_for_line(line),
+        None => choose_for(&options.command),
+    }
+    .say();
+    let prepared = match Prepared::new(options) {
+        Ok(prepared) => prepared,
+        Err(text) => {
+            render::error(text);
+            return Exit::Usage;
+        }
+    };
+    prepared.run()
+}
+
+/// Everything that the options say, read and understood.
+struct Prepared<'a> {
+    options: &'a FuzzOptions,
+    subject: Subject,
+    inputs: Box<dyn Inputs>,
+    seeds: Vec<Vec<u8>>,
+    out: PathBuf,
+}
+
+impl Prepared<'_> {
+    fn new(options: &FuzzOptions) -> Result<Prepared<'_>, String> {
+        let out = env::current_dir().map_err(|error| error.to_string())?.join(&options.out);
+        let words = options.driver.driven(&options.command, None)?;
+        let command = Command::here(&words).ok_or("there is no command")?;
+        if command.executable().is_none_or(|file| !file.exists()) {
+            return Err(format!("the program `{}` is not found", command.program.display()));
+        }
+        let mut seeds = match &options.seeds {
+            Some(folder) => corpus::seeds(folder).map_err(|error| error.to_string())?,
+            None => Vec::new(),
+        };
+        let text = options.ops.as_deref().map(|path| read("operations", path)).transpose()?;
+        let inputs: Box<dyn Inputs> = match (&options.grammar, &text) {
+            (Some(path), _) => Box::new(Operations::new(grammar(path)?)),
+            (None, Some(text)) => {
+                let none = || format!("there is not one operation in {:?}", options.ops);
+                Box::new(Operations::like(text).ok_or_else(none)?)
+            }
+            (None, None) => {
+                let words = options.dict.as_deref().map(|path| read("dictionary", path)).transpose()?;
+                let words = words.map(|words| String::from_utf8_lossy(&words).into_owned()).unwrap_or_default();
+                Box::new(Bytes::parse(&words).map_err(|error| error.to_string())?)
+            }
+        };
+        seeds.extend(text);
+        let has_operations = options.grammar.is_some() || options.ops.is_some();
+        if options.driver.any() && !has_operations {
+            return Err("--op-command and --op-socket need operations; give --grammar FILE or --ops FILE".into());
+        }
+        let is_file = command.args.iter().any(|word| word == "@@");
+        let delivery = match (has_operations, options.arguments, is_file) {
+            (_, true, _) => Delivery::Arguments,
+            (_, false, true) => Delivery::File(out.join("input")),
+            (true, false, false) => Delivery::Operations,
+            (false, false, false) => Delivery::Stdin,
+        };
+        let limits = Limits {
+            wall: options.timeout,
+            cpu: options.timeout * 2 + Duration::from_secs(1),
+            memory: MEMORY,
+            ..Limits::default()
+        };
+        let subject = Subject { command, delivery, pools: Vec::new(), limits };
+        Ok(Prepared { options, subject, inputs, seeds, out })
+    }
+
+    fn run(mut self) -> Exit {
+        let told = |text: String| {
+            render::error(text);
+            Exit::Usage
+        };
+        let gate = match self.options.gate.open() {
+            Ok(gate) => gate,
+            Err(text) => return told(text),
+        };
+        // What is wrong with the rules is said before the program runs; each case then gets fresh ones.
+        let rules = match self.options.rules.activate() {
+            Ok(rules) => rules,
+            Err(text) => return told(text),
+        };
+        let watch: Vec<String> = if self.options.no_lint { Vec::new() } else { registry::watches(&rules) };
+        if let Err(error) = fs::create_dir_all(&self.out) {
+            return told(format!("cannot make {}: {error}", self.out.display()));
+        }
+        let root = match self.find_pools() {
+            Ok(root) => root,
+            Err(exit) => return exit,
+        };
+        let examination = match self.examination() {
+            Ok(examination) => examination,
+            Err(text) => return told(text),
+        };
+        let libraries = self.options.rules.libraries();
+        let stop = StopRequest::from_signals();
+        let before = stop.count();
+        let stopped = AtomicBool::new(false);
+        let screen = Screen::new(self.options.progress);
+        let on_progress = |state: &State, found: Option<&Found>| {
+            if stop.count() > before {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            if let Some(found) = found {
+                screen.clear();
+                self.print(&found.finding);
+            }
+            screen.show(state);
+        };
+        let make_rules =
+            || if self.options.no_lint { Vec::new() } else { self.options.rules.activate().unwrap_or_default() };
+        let campaign = Campaign {
+            subject: &self.subject,
+            inputs: self.inputs.as_ref(),
+            examination: (self.options.check_share > 0.0).then_some(&examination),
+            rules: &make_rules,
+            watch,
+            libraries: &libraries,
+            folder: self.out.clone(),
+            seed: self.options.seed,
+            jobs: self.options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+            budget: Budget {
+                time: self.options.executions.is_none().then_some(self.options.time),
+                executions: self.options.executions,
+                check_share: self.options.check_share,
+            },
+            seeds: self.seeds.clone(),
+            root,
+            stop: &stopped,
+            on_progress: &on_progress,
+        };
+        let result = campaign.run();
+        screen.clear();
+        let state = match result {
+            Ok(state) => state,
+            Err(error @ CampaignError::NoPm(_)) => {
+                render::warning(error);
+                render::help("`fencepost record` on the same command says more");
+                return Exit::NoActivity;
+            }
+            Err(error @ CampaignError::NothingRuns(_)) => {
+                render::error(error);
+                return Exit::TargetFailed;
+            }
+            Err(error) => return told(error.to_string()),
+        };
+        self.end(&state, gate, stopped.load(Ordering::Relaxed))
+    }
+
+    /// Runs the first input to see which files are pools. What they hold is the root of all images.
+    fn find_pools(&mut self) -> Result<fuzz::image::Image, Exit> {
+        if let Ok(about) = corpus::Corpus::about(&self.out) {
+            // A campaign that is gone on with knows them.
+            self.subject.pools = about.pools;
+            return Ok(fuzz::image::Image::none(self.subject.pools.len()));
+        }
+        let input = match self.seeds.first() {
+            Some(seed) => seed.clone(),
+            None => self.inputs.first(&mut Random::new(self.options.seed)),
+        };
+        let (Pools { paths, root }, recorded) = pools(&self.subject, &input, &self.options.pm).map_err(|text| {
+            render::error(text);
+            Exit::TargetFailed
+        })?;
+        if paths.is_empty() || !recorded.recording.activity.any() {
+            render::warning("no persistent-memory activity in the first run: there is nothing to fuzz");
+            render::help("`fencepost record` on the same command says more; --pm names files that are pools");
+            return Err(Exit::NoActivity);
+        }
+        self.subject.pools = paths;
+        Ok(root)
+    }
+
+    fn examination(&self) -> Result<Examination, String> {
+        let directory = self.subject.command.dir.clone();
+        let environment = self.subject.command.env.clone();
+        let recovery =
+            self.options.recover.as_deref().map(|line| command_line(line, directory, environment)).transpose();
+        let expectation =
+            evidence::bundle::Expectation { exit_codes: self.options.exit_ok.clone(), ..Default::default() };
+        Ok(Examination {
+            subject: self.subject.clone(),
+            recovery: recovery.map_err(|error| error.to_string())?,
+            checker: None,
+            oracle: oracle(&expectation)?,
+            expectation,
+            search: search_options(&self.options.strategy).map_err(|error| error.to_string())?,
+            libraries: self.options.rules.libraries(),
+            limits: Limits {
+                wall: Duration::from_secs(10),
+                cpu: Duration::from_secs(21),
+                ..self.subject.limits.clone()
+            },
+            budget: self.options.check_budget,
+            bundles: self.options.out.join("findings"),
+        })
+    }
+
+    /// As soon as it is found.
+    fn print(&self, finding: &Finding) {
+        let text = match self.options.message_format {
+            FindingFormat::Human => Human::new(true, vec![self.subject.command.dir.clone()]).finding(finding),
+            FindingFormat::Json => format!("{}\n", json::finding(finding)),
+            // One document, at the end.
+            FindingFormat::Sarif | FindingFormat::Junit => return,
+        };
+        let mut out = anstream::stdout().lock();
+        let _ = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
+    }
+
+    fn end(&self, state: &State, gate: super::super::options::gate::Gate, interrupted: bool) -> Exit {
+        let findings: Vec<Finding> = state.findings.all().iter().map(|found| found.finding.clone()).collect();
+        let judged = gate.judge(findings);
+        let (agreed, all) = state.stable;
+        if all > 0 && (agreed as f64) < 0.9 * all as f64 {
+            render::warning(format_args!(
+                "the program is not deterministic: two runs of the same case agree on {:.0} % of their counters; cases may not \
+                 show again what they showed",
+                agreed as f64 * 100.0 / all as f64
+            ));
+        }
+        if let Some(why) = &state.unchecked_why {
+            render::note(format_args!("{} cases could not be checked; the first: {why}", state.unchecked));
+        }
+        if state.waiting_checks() > 0 {
+            render::note(format_args!("{} cases were not checked for lack of time", state.waiting_checks()));
+        }
+        let sample = state.sample();
+        let text = format!(
+            "{} executions, {} PM transitions, {} edges, {} cases, {} images, {} findings in {}",
+            sample.executions,
+            sample.pm_transitions,
+            sample.edges,
+            sample.cases,
+            sample.images,
+            sample.findings,
+            self.options.out.display()
+        );
+        let printed = match self.options.message_format {
+            FindingFormat::Human => writeln!(io::stdout(), "{text}"),
+            FindingFormat::Json => writeln!(io::stdout(), "{}", json::summary(&judged.findings, &judged.summary(0))),
+            _ => Ok(()),
+        };
+        let exit = match (interrupted, judged.any_fails()) {
+            (true, _) => Exit::Interrupted,
+            (false, true) => Exit::Findings,
+            (false, false) => Exit::Clean,
+        };
+        let exit = judged.finish(sample.executions, exit);
+        match render::ended(printed) {
+            Exit::Clean => exit,
+            failed => failed,
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! What the workers of a campaign share: corpus, images, coverage, root causes, the budget.
+
+use std::collections::VecDeque;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::findings::Findings;
+use super::pick;
+use crate::case::{Case, CaseId};
+use crate::corpus::{About, Corpus, CorpusError, failed};
+use crate::coverage::{Covered, News, Priority, Trail};
+use crate::image::{Image, ImageId};
+use crate::journal::{Journal, write_whole};
+use crate::random::Random;
+use crate::tree::Tree;
+
+/// Mutants of one case in a row: they share its starting pool, which is then put in place once.
+const BATCH: usize = 24;
+
+/// How long a campaign goes on, and how it shares its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Budget {
+    pub time: Option<Duration>,
+    pub executions: Option<u64>,
+    /// Of the time, for checks.
+    pub check_share: f64,
+}
+
+/// One piece of work.
+#[derive(Debug)]
+pub enum Unit {
+    /// Run this many mutants of a case.
+    Mutate {
+        parent: CaseId,
+        input: Arc<[u8]>,
+        /// To splice with.
+        other: Arc<[u8]>,
+        start: Arc<Image>,
+        /// The start is not the case's own.
+        elsewhere: bool,
+        random: Random,
+        count: usize,
+    },
+    /// Run a seed.
+    Seed(Arc<[u8]>),
+    Check {
+        case: CaseId,
+        input: Arc<[u8]>,
+        start: Arc<Image>,
+        /// The inputs that made its starting pool, and its own.
+        lineage: Vec<Arc<[u8]>>,
+        /// It has new PM transitions: let power fail in it.
+        crash: bool,
+    },
+}
+
+/// A point of the plot: what was covered when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sample {
+    pub second: u64,
+    pub executions: u64,
+    pub pm_transitions: usize,
+    pub edges: usize,
+    pub cases: usize,
+    pub images: usize,
+    pub findings: usize,
+}
+
+/// What a campaign remembers beside its lists.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Saved {
+    random: Random,
+    executions: u64,
+    seconds: u64,
+    /// Cases from this one on were not checked.
+    checked: Vec<CaseId>,
+}
+
+#[derive(Debug)]
+pub struct State {
+    folder: PathBuf,
+    pub corpus: Corpus,
+    pub tree: Tree,
+    pub covered: Covered,
+    pub findings: Findings,
+    pub budget: Budget,
+    random: Random,
+    picks: Vec<u32>,
+    seeds: VecDeque<Arc<[u8]>>,
+    to_check: VecDeque<CaseId>,
+    checked: Vec<CaseId>,
+    pub executions: u64,
+    /// Executions of earlier sittings.
+    begun: Instant,
+    before: Duration,
+    checking: Duration,
+    pub jobs: usize,
+    samples: Journal,
+    last_sample: u64,
+    /// Counters that two runs of a case agreed on, and all of them.
+    pub stable: (u64, u64),
+    pub hangs: u64,
+    pub crashes: u64,
+    pub unchecked: u64,
+    /// Why a check was not possible, the first time.
+    pub unchecked_why: Option<String>,
+    pub news: String,
+}
+
+impl State {
+    pub fn open(folder: &Path, about: &About, budget: Budget, jobs: usize) -> Result<State, CorpusError> {
+        let corpus = Corpus::open(folder, about)?;
+        let images = folder.join("images");
+        let tree = Tree::open(&images, about.pools.len()).map_err(failed("open", &images))?;
+        let findings = Findings::open(folder).map_err(failed("open the findings in", folder))?;
+        let plot = folder.join("coverage.jsonl");
+        let (samples, plotted) = Journal::open::<Sample>(&plot).map_err(failed("open", &plot))?;
+        let last_sample = plotted.last().map_or(0, |sample| sample.second);
+        let saved = std::fs::read(folder.join("state.json")).ok();
+        let saved: Option<Saved> = saved.and_then(|text| serde_json::from_slice(&text).ok());
+        let saved =
+            saved.unwrap_or(Saved { random: Random::new(about.seed), executions: 0, seconds: 0, checked: Vec::new() });
+        // A process that was killed has saved its cases, but perhaps not how far it was.
+        let executions = corpus.cases().iter().map(|case| case.execution).max().unwrap_or(0).max(saved.executions);
+        let seconds = corpus.cases().iter().map(|case| case.second).max().unwrap_or(0).max(saved.seconds);
+        let is_checked = |case: &Case| saved.checked.contains(&case.id);
+        let to_check = corpus.cases().iter().filter(|case| case.priority > Priority::Low && !is_checked(case));
+        Ok(State {
+            folder: folder.to_owned(),
+            to_check: to_check.map(|case| case.id).collect(),
+            picks: vec![0; corpus.cases().len()],
+            corpus,
+            tree,
+            covered: Covered::default(),
+            findings,
+            budget,
+            random: saved.random,
+            seeds: VecDeque::new(),
+            checked: saved.checked,
+            executions,
+            begun: Instant::now(),
+            before: Duration::from_secs(seconds),
+            checking: Duration::ZERO,
+            jobs,
+            samples,
+            last_sample,
+            stable: (0, 0),
+            hangs: 0,
+            crashes: 0,
+            unchecked: 0,
+            unchecked_why: None,
+            news: String::new(),
+        })
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Inputs to run before anything else.
+    pub fn give_seeds(&mut self, seeds: impl IntoIterator<Item = Vec<u8>>) {
+        self.seeds.extend(seeds.into_iter().map(Arc::from));
+    }
+
+    /// Of the campaign, with earlier sittings.
+    pub fn elapsed(&self) -> Duration {
+        self.before + self.begun.elapsed()
+    }
+
+    /// Of this sitting.
+    pub fn sitting(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    /// Is there nothing more to be run?
+    pub fn is_over(&self) -> bool {
+        self.budget.time.is_some_and(|time| self.elapsed() >= time)
+            || self.budget.executions.is_some_and(|most| self.executions >= most)
+    }
+
+    /// What a worker shall do; none: nothing is left.
+    pub fn next(&mut self, checks: bool) -> Result<Option<Unit>, CorpusError> {
+        if self.is_over() {
+            // A budget of executions leaves time for all checks.
+            let may_check = checks && self.budget.time.is_none_or(|time| self.elapsed() < time);
+            return if may_check { self.next_check() } else { Ok(None) };
+        }
+        if let Some(seed) = self.seeds.pop_front() {
+            return Ok(Some(Unit::Seed(seed)));
+        }
+        let share = self.begun.elapsed().as_secs_f64() * self.jobs as f64 * self.budget.check_share;
+        if checks && self.checking.as_secs_f64() <= share && !self.to_check.is_empty() {
+            return self.next_check();
+        }
+        let Some(parent) = pick::case(self.corpus.cases(), &self.picks, &mut self.random) else { return Ok(None) };
+        self.picks[parent.0 as usize] += 1;
+        let case = self.corpus.cases()[parent.0 as usize].clone();
+        let (start, own) = pick::start(&case, self.tree.nodes(), &mut self.random);
+        let start = self.image(start)?;
+        let other = CaseId(self.random.index(self.corpus.cases().len()) as u32);
+        let random = Random::new(self.random.draw());
+        let left = self.budget.executions.map_or(u64::MAX, |most| most - self.executions);
+        Ok(Some(Unit::Mutate {
+            parent,
+            input: Arc::clone(self.corpus.input(parent)),
+            other: Arc::clone(self.corpus.input(other)),
+            start,
+            elsewhere: !own,
+            random,
+            count: BATCH.min(usize::try_from(left).unwrap_or(BATCH)),
+        }))
+    }
+
+    fn next_check(&mut self) -> Result<Option<Unit>, CorpusError> {
+        let Some(id) = self.to_check.pop_front() else { return Ok(None) };
+        let case = self.corpus.cases()[id.0 as usize].clone();
+        let start = self.image(case.start)?;
+        let lineage = self.corpus.lineage(id, &self.tree);
+        Ok(Some(Unit::Check {
+            case: id,
+            input: Arc::clone(self.corpus.input(id)),
+            start,
+            lineage: lineage.into_iter().map(|id| Arc::clone(self.corpus.input(id))).collect(),
+            crash: case.priority == Priority::High,
+        }))
+    }
+
+    pub fn waiting_checks(&self) -> usize {
+        self.to_check.len()
+    }
+
+    pub fn image(&mut self, id: ImageId) -> Result<Arc<Image>, CorpusError> {
+        let folder = self.folder.join("images");
+        self.tree.image(id).map_err(failed("read an image in", &folder))
+    }
+
+    /// A check took this long.
+    pub fn checked(&mut self, case: CaseId, took: Duration) {
+        self.checking += took;
+        self.checked.push(case);
+    }
+
+    /// Keeps a case that has news, and the pool that it left.
+    pub fn keep(
+        &mut self,
+        parent: Option<CaseId>,
+        input: &[u8],
+        start: ImageId,
+        left: &Arc<Image>,
+        trail: &Trail,
+        stable: bool,
+    ) -> Result<Option<(CaseId, Priority)>, CorpusError> {
+        // Another worker may have been faster.
+        let news: News = self.covered.news(trail);
+        let Some(priority) = news.priority() else { return Ok(None) };
+        self.covered.add(trail);
+        let case = Case {
+            id: CaseId(0),
+            parent,
+            start,
+            left: left.id(),
+            priority,
+            execution: self.executions,
+            second: self.elapsed().as_secs(),
+            pm_transitions: news.pm_transitions,
+            edges: news.edges,
+            file: String::new(),
+            stable,
+        };
+        let id = self.corpus.add(case, input)?;
+        self.picks.push(0);
+        let images = self.folder.join("images");
+        self.tree.add(left, start, id, None).map_err(failed("write an image in", &images))?;
+        if priority > Priority::Low {
+            self.to_check.push_back(id);
+        }
+        self.news = format!(
+            "case {id}: {} new PM transitions, {} new edges, {} operations or bytes",
+            news.pm_transitions,
+            news.edges,
+            input.len()
+        );
+        Ok(Some((id, priority)))
+    }
+
+    /// How things stand.
+    pub fn sample(&self) -> Sample {
+        Sample {
+            second: self.elapsed().as_secs(),
+            executions: self.executions,
+            pm_transitions: self.covered.pm_transitions,
+            edges: self.covered.edges,
+            cases: self.corpus.cases().len(),
+            images: self.tree.nodes().len(),
+            findings: self.findings.all().len(),
+        }
+    }
+
+    /// Writes down how far the campaign is: every second, and at its end.
+    pub fn save(&mut self, end: bool) -> Result<(), CorpusError> {
+        let sample = self.sample();
+        if !end && sample.second == self.last_sample {
+            return Ok(());
+        }
+        self.last_sample = sample.second;
+        let plot = self.folder.join("coverage.jsonl");
+        self.samples.add(&sample).map_err(failed("write", &plot))?;
+        let saved = Saved {
+            random: self.random.clone(),
+            executions: self.executions,
+            seconds: sample.second,
+            checked: self.checked.clone(),
+        };
+        let path = self.folder.join("state.json");
+        let text = serde_json::to_vec(&saved).unwrap_or_default();
+        write_whole(&path, &text).map_err(failed("write", &path))
+    }
+}

@@ -1,0 +1,25 @@
+//! Workloads that nobody wrote: test cases (an input and a starting pool) are run under the probe with coverage, those that reach
+//! new PM code are kept, mutated and checked.
+//!
+//! ```text
+//!   seeds ──► corpus ──► schedule ──► mutate ──► execute ──► coverage ──► feedback ──┐
+//!               ▲  ▲                               │ image left                       │ new PM transitions
+//!               │  └───────── images ◄─────────────┘                                  ▼
+//!               └────────────────────────────────────────────────── check: lint, crash search ──► root causes
+//! ```
+//! After PMFuzz (ASPLOS 2021), §4. Departures: coverage comes from the binary, PM operations are instructions and not calls of
+//! library functions, and every case that reaches new PM code is checked on the spot.
+
+pub mod campaign;
+pub mod case;
+pub mod corpus;
+pub mod coverage;
+pub mod crashes;
+pub mod examine;
+pub mod execute;
+pub mod image;
+pub mod inputs;
+pub mod journal;
+pub mod random;
+pub mod recorded;
+pub mod tree;
