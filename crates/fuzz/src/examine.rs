@@ -116,6 +116,7 @@ impl Examination {
             journal: None,
             merge: &[],
             again: false,
+            skip_operations: None,
             prefix: "",
             bundles: folder,
             bundles_option: Some(self.bundles.display().to_string()),
