@@ -7,6 +7,8 @@
 //! how the values of a whole block follow from its *slots*, the words that are really logged: a base register that
 //! was not written in between is logged once, however many accesses go through it; rip-relative addresses are not logged at all.
 //!
+//! In *values mode* the words have the operands of everything that computes as well ([`wanted`]).
+//!
 //! Not data, hence not logged: `lea`, hinting nops, prefetches, flushes, and the like.
 //!
 //! What the log does not tell ([`Value::opaque`]; the address is then a starting point only):
@@ -18,6 +20,8 @@
 mod layout;
 mod logged;
 mod track;
+mod wanted;
 
 pub use layout::{Layout, Place, Root, Slot, Value, When};
 pub use logged::{List, Logged, logged};
+pub use wanted::{CARRY, Wanted, WantedList, wanted};

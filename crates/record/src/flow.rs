@@ -33,6 +33,22 @@ pub struct Part {
     pub to: usize,
 }
 
+/// The file that is the input of a run in values mode, by whatever path or descriptor it is read. Inode 0: there is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct InputFile {
+    pub device: u64,
+    pub inode: u64,
+}
+
+/// Where input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum InputSource {
+    /// The input file, standard input or not.
+    File,
+    /// The n-th argument; 0 is the program's name.
+    Argument(u32),
+}
+
 /// Takes the flow of a run; see the module's rules. `process` and `thread` are those of the trace.
 #[expect(unused_variables, reason = "the names document the arguments of calls that a sink may ignore")]
 pub trait FlowSink: Send {
@@ -74,6 +90,9 @@ pub trait FlowSink: Send {
 
     /// The process now runs another program: nothing of its memory, its pools and its blocks is left.
     fn process_exec(&mut self, process: ProcessId, thread: ThreadId) {}
+
+    /// Values mode: `len` bytes of the input, from byte `from` of `source` on, are at `address` now.
+    fn input(&mut self, thread: ThreadId, source: InputSource, from: u64, address: u64, len: u64) {}
 
     fn operation_begin(&mut self, thread: ThreadId, index: u64) {}
     fn operation_end(&mut self, thread: ThreadId, index: u64) {}

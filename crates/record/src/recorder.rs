@@ -29,7 +29,7 @@ use supervise::probe::Substituted;
 use trace::event::ExitStatus;
 use trace::{Summary, TraceWriter};
 
-use crate::flow::FlowHandle;
+use crate::flow::{FlowHandle, InputFile};
 use crate::target::Target;
 
 /// What to record and what to let through.
@@ -50,6 +50,8 @@ pub struct RecordOptions {
     pub substitutes: Vec<Substituted>,
     /// Who wants to know the flow of the run (see [`crate::flow`]). Not together with `loads`.
     pub flow: Option<FlowHandle>,
+    /// Values mode: the flow has operands as well, and tells where the input comes to lie. The `probe` backend only.
+    pub values: Option<InputFile>,
 }
 
 /// What a finished recording tells, beside the trace.

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::recover::Recovery;
 
 /// Bumped with every change of layout; probe and host refuse to work together if it differs.
-pub const WIRE_VERSION: u32 = 6;
+pub const WIRE_VERSION: u32 = 7;
 pub const CONTROL_BYTES: usize = 1 << 20;
 /// Small enough to stay in the second-level cache: a larger ring is slower.
 pub const RING_BYTES: usize = 1 << 20;
@@ -44,6 +44,9 @@ pub mod option {
     pub const FLOW: u32 = 1 << 16;
     /// Count what ran (see `cover`). Comes with `RECOVER`, without `LOADS`.
     pub const COVER: u32 = 1 << 17;
+    /// With `FLOW`: the operands of what computes as well, and where the input goes (`FLOW_INPUT`). The input is the file with
+    /// [`Control::input_device`](super::Control::input_device) and its inode, and the arguments.
+    pub const VALUES: u32 = 1 << 18;
 }
 
 pub const MAX_GLOBS: usize = 64;
@@ -174,6 +177,9 @@ pub struct Control {
     pub pools: [PoolFile; MAX_POOLS],
     pub operations: Operations,
     pub recovery: Recovery,
+    /// With `option::VALUES`: the file that is the input.
+    pub input_device: u64,
+    pub input_inode: u64,
 }
 
 const _: () = assert!(core::mem::size_of::<Control>() <= CONTROL_BYTES);

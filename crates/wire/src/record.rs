@@ -100,6 +100,8 @@ pub mod kind {
     pub const FLOW: u8 = 49;
     /// The kernel wrote at `address`, in PM or not. P: u64 length.
     pub const FLOW_WRITE: u8 = 50;
+    /// The input is at `address` now. site: 0: the input file, n + 1: argument n. P: u64 length, u64 where in the input it begins.
+    pub const FLOW_INPUT: u8 = 51;
 }
 
 /// Entries of `FLOW`: a word that says which block, then the words of the block's `isa::flow::Layout`.

@@ -208,6 +208,7 @@ impl Record {
             operations_stdin: self.operations == Some(Operations::Stdin),
             substitutes: Vec::new(),
             flow: None,
+            values: None,
         }
     }
 

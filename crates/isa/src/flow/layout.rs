@@ -3,10 +3,11 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use iced_x86::{Instruction, Mnemonic, Register};
+use iced_x86::{Instruction, InstructionInfoFactory, Mnemonic, Register};
 
 use super::logged::{Logged, destination_register, index_is_general, logged};
 use super::track::{Track, Unknown};
+use super::wanted::{Wanted, wanted};
 
 /// Where a logged word comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,6 +18,14 @@ pub enum Root {
     Sum { base: Register, index: Register, scale: u8, fs: bool },
     /// The whole operand of this instruction (a 67 prefix: 32-bit address arithmetic), segment base included.
     Operand { fs: bool },
+    /// Values mode: the `part`-th eight bytes of a vector register.
+    Vector { register: Register, part: u8 },
+    /// An opmask register.
+    Mask(Register),
+    /// `len` bytes of what the memory operand has, from byte `from` on.
+    Content { from: u8, len: u8 },
+    /// Whether this condition holds, in the lowest byte; the others are undefined.
+    Condition(u8),
 }
 
 /// When a word is taken.
@@ -71,6 +80,8 @@ pub struct Layout {
     values: Box<[Value]>,
     /// Per instruction: where its values end in `values`.
     ends: Box<[u16]>,
+    /// Of values mode, with the instruction that wants it.
+    operands: Box<[(u16, Wanted, Place)]>,
 }
 
 /// What makes two addresses differ by a constant only.
@@ -79,9 +90,25 @@ type Key = (Unknown, Unknown, u8, bool);
 impl Layout {
     /// Of the instructions of one block, decoded at their own addresses.
     pub fn new(instructions: &[Instruction]) -> Layout {
+        Layout::make(instructions, false)
+    }
+
+    /// The same in values mode.
+    pub fn with_values(instructions: &[Instruction]) -> Layout {
+        Layout::make(instructions, true)
+    }
+
+    fn make(instructions: &[Instruction], values: bool) -> Layout {
+        let mut factory = InstructionInfoFactory::new();
+        let mut operands = Vec::new();
         let mut made = Making { slots: Vec::new(), values: Vec::new(), keys: Vec::new(), track: Track::new() };
         let mut ends = Vec::with_capacity(instructions.len());
         for (number, instruction) in instructions.iter().enumerate() {
+            if values {
+                for wanted in wanted(&mut factory, instruction).iter() {
+                    operands.push((number as u16, wanted, made.wanted(number as u16, wanted)));
+                }
+            }
             for (what, opaque) in logged(instruction).iter() {
                 let place = made.place(number as u16, instruction, what);
                 made.values.push(Value { what, place, opaque });
@@ -89,7 +116,7 @@ impl Layout {
             ends.push(made.values.len() as u16);
             made.track.step(instruction);
         }
-        Layout { slots: made.slots.into(), values: made.values.into(), ends: ends.into() }
+        Layout { slots: made.slots.into(), values: made.values.into(), ends: ends.into(), operands: operands.into() }
     }
 
     /// The logged words, in order.
@@ -105,6 +132,13 @@ impl Layout {
     pub fn values(&self, number: usize) -> &[Value] {
         let start = number.checked_sub(1).map_or(0, |before| self.ends[before]);
         &self.values[start as usize..self.ends[number] as usize]
+    }
+
+    /// Values mode: the operands of instruction `number`. Those of several words have them in a row, from the slot on.
+    pub fn operands(&self, number: usize) -> impl Iterator<Item = (Wanted, Place)> + '_ {
+        let start = self.operands.partition_point(|(at, ..)| usize::from(*at) < number);
+        let own = self.operands[start..].iter().take_while(move |(at, ..)| usize::from(*at) == number);
+        own.map(|&(_, wanted, place)| (wanted, place))
     }
 
     /// How many words the first `instructions` instructions log.
@@ -132,6 +166,29 @@ impl Making {
             Logged::Count => self.register(number, Register::RCX),
             Logged::Remaining => {
                 self.add(Slot { root: Root::Register(Register::RCX), instruction: number, when: When::After }, None)
+            }
+        }
+    }
+
+    fn wanted(&mut self, number: u16, wanted: Wanted) -> Place {
+        let slot = |root| Slot { root, instruction: number, when: When::Before };
+        match wanted {
+            Wanted::Register(register) => self.register(number, register),
+            Wanted::Mask(register) => self.add(slot(Root::Mask(register)), None),
+            Wanted::Condition(condition) => self.add(slot(Root::Condition(condition)), None),
+            Wanted::Vector(register) => {
+                let first = self.add(slot(Root::Vector { register, part: 0 }), None);
+                for part in 1..wanted.words() as u8 {
+                    self.add(slot(Root::Vector { register, part }), None);
+                }
+                first
+            }
+            Wanted::Content { bytes } => {
+                let first = self.add(slot(Root::Content { from: 0, len: bytes.min(8) }), None);
+                for part in 1..wanted.words() as u8 {
+                    self.add(slot(Root::Content { from: part * 8, len: (bytes - part * 8).min(8) }), None);
+                }
+                first
             }
         }
     }

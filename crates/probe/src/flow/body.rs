@@ -23,6 +23,9 @@ use crate::translate::{code, emulate, marked, watch};
 /// paths are found with them.
 const SPARE: [Reg; 14] = [15, 14, 11, 10, 13, 12, 9, 8, 3, 2, 1, 6, 7, 0];
 
+/// Instructions of a block in values mode, so that an entry is never longer than [`AHEAD`].
+const MOST_WITH_VALUES: usize = 14;
+
 /// Why there is no further instruction in the block.
 enum Ending {
     /// The last instruction is not simply copied.
@@ -62,7 +65,7 @@ pub fn emit(b: &mut Builder<'_>) {
         };
     };
     let decoded: Vec<Decoded> = found.instructions.iter().map(|(_, decoded)| *decoded).collect();
-    let layout = Layout::new(&decoded);
+    let layout = if super::values() { Layout::with_values(&decoded) } else { Layout::new(&decoded) };
     let number = announce(b, &found.instructions);
     let special = matches!(found.ending, Ending::Special);
     let open = found.instructions.len() - usize::from(special);
@@ -119,7 +122,8 @@ fn find(b: &mut Builder<'_>, pc: u64) -> Found {
     let mut found = Found { instructions: Vec::new(), used: 0, ending: Ending::Plain };
     let mut factory = InstructionInfoFactory::new();
     let mut at = pc;
-    while found.instructions.len() < MAX_INSTRUCTIONS {
+    let most = if super::values() { MOST_WITH_VALUES } else { MAX_INSTRUCTIONS };
+    while found.instructions.len() < most {
         let first = found.instructions.is_empty();
         if !first && (watch::is_return(at) || watch::is_entry(at)) {
             break;
@@ -281,7 +285,61 @@ impl Log<'_> {
                     b.emit.store(self.x, at, self.y);
                 }
             }
+            Root::Vector { register, part: 0 } => {
+                let code = match register.size() {
+                    16 if register.number() < 16 => Code::Movdqu_xmmm128_xmm,
+                    16 => Code::EVEX_Vmovdqu64_xmmm128_k1z_xmm,
+                    32 if register.number() < 16 => Code::VEX_Vmovdqu_ymmm256_ymm,
+                    32 => Code::EVEX_Vmovdqu64_ymmm256_k1z_ymm,
+                    _ => Code::EVEX_Vmovdqu64_zmmm512_k1z_zmm,
+                };
+                self.store_register(b, code, at, register);
+            }
+            // Written with the first part.
+            Root::Vector { .. } => {}
+            Root::Mask(register) => self.store_register(b, Code::VEX_Kmovq_m64_kr, at, register),
+            Root::Content { from, len } => {
+                self.read_content(b, decoded, from, len);
+                b.emit.store(self.x, at, self.y);
+            }
+            Root::Condition(condition) => {
+                // setcc
+                b.emit.bytes(&[0x40 | self.y >> 3, 0x0f, 0x90 | condition, 0xc0 | self.y & 7]);
+                b.emit.store(self.x, at, self.y);
+            }
         }
+    }
+
+    /// `mov [x + at], register` for one that is not general.
+    fn store_register(&self, b: &mut Builder<'_>, code: Code, at: u32, register: Register) {
+        let place = MemoryOperand::with_base_displ(Register::RAX + u32::from(self.x), at.into());
+        learned::encode(b, &Decoded::with2(code, place, register).unwrap_or_default());
+    }
+
+    /// `len` bytes of the memory operand into `y`. If they cannot be read, that is the fault of the instruction.
+    fn read_content(&self, b: &mut Builder<'_>, decoded: &Decoded, from: u8, len: u8) {
+        let mut operand = learned::operand(decoded);
+        if decoded.is_ip_rel_memory_operand() {
+            b.emit.constant(self.y, decoded.ip_rel_memory_address());
+            operand = MemoryOperand::with_base(self.y());
+        }
+        operand.displacement = operand.displacement.wrapping_add(from.into());
+        if operand.displ_size <= 1 && from != 0 {
+            operand.displ_size = 8;
+        }
+        if decoded.segment_prefix() == Register::FS {
+            operand.segment_prefix = Register::FS;
+        }
+        let narrow = Register::EAX + u32::from(self.y);
+        let (code, to) = match len {
+            1 => (Code::Movzx_r32_rm8, narrow),
+            2 => (Code::Movzx_r32_rm16, narrow),
+            4 => (Code::Mov_r32_rm32, narrow),
+            _ => (Code::Mov_r64_rm64, self.y()),
+        };
+        b.mark(Flavour::Clean, decoded.ip(), 0);
+        learned::encode(b, &Decoded::with2(code, to, operand).unwrap_or_default());
+        b.mark(Flavour::Busy, decoded.ip(), 0);
     }
 
     fn y(&self) -> Register {

@@ -36,6 +36,13 @@ pub fn after(thread: &mut Thread, call: Call, result: i64) {
     if result < 0 {
         return;
     }
+    told(thread, call, result);
+    if super::values() {
+        super::input::after(thread, call, result as u64);
+    }
+}
+
+fn told(thread: &mut Thread, call: Call, result: i64) {
     let (a, result) = (call.args, result as u64);
     match call.nr {
         nr::MMAP if !pm::is_pm(result) => wrote(thread, result, a[1]),

@@ -12,9 +12,15 @@ pub mod body;
 pub mod buffer;
 pub mod cut;
 pub mod gate;
+pub mod input;
 pub mod kernel;
 
 /// Is the flow recorded?
 pub fn on() -> bool {
     crate::ring::control().options & wire::control::option::FLOW != 0
+}
+
+/// Are operands logged, too?
+pub fn values() -> bool {
+    crate::ring::control().options & wire::control::option::VALUES != 0
 }

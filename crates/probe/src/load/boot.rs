@@ -95,6 +95,9 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     identity::assume(&program, &built);
     allow_code_on_stack(&elf, stack);
     set_name(&request.path);
+    if crate::flow::on() && crate::flow::values() {
+        crate::flow::input::arguments(thread, &built.arguments);
+    }
 
     thread.regs = Default::default();
     thread.regs.rsp = stack;

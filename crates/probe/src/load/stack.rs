@@ -121,7 +121,8 @@ impl Initial {
             // SAFETY: by contract.
             unsafe { *((stack + i as u64 * 8) as *mut u64) = *word };
         }
-        Built { stack, arg_start, env_start, env_end: exec_fn, auxv: words[list..].to_vec() }
+        let arguments = argv.iter().zip(&self.argv).map(|(&at, text)| (at, text.len() as u64)).collect();
+        Built { stack, arg_start, env_start, env_end: exec_fn, auxv: words[list..].to_vec(), arguments }
     }
 }
 
@@ -159,4 +160,6 @@ pub struct Built {
     pub env_start: u64,
     pub env_end: u64,
     pub auxv: Vec<u64>,
+    /// Address and length of each argument.
+    pub arguments: Vec<(u64, u64)>,
 }

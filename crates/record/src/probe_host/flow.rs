@@ -11,7 +11,7 @@ use wire::record::{Header, flow, kind};
 
 use super::payload::Payload;
 use super::translate::{Refusal, Translator};
-use crate::flow::{BlockId, FlowHandle, FlowSink, Part};
+use crate::flow::{BlockId, FlowHandle, FlowSink, InputSource, Part};
 
 /// A block of a process, by the probe's number.
 #[derive(Clone, Debug, Default)]
@@ -25,6 +25,8 @@ pub(super) struct Block {
 pub(super) struct Flow<'a> {
     pub(super) sink: MutexGuard<'a, dyn FlowSink + 'static>,
     blocks: u32,
+    /// Operands are logged, too.
+    values: bool,
 }
 
 impl fmt::Debug for Flow<'_> {
@@ -34,8 +36,8 @@ impl fmt::Debug for Flow<'_> {
 }
 
 impl<'a> Flow<'a> {
-    pub fn new(handle: &'a FlowHandle) -> Flow<'a> {
-        Flow { sink: handle.take(), blocks: 0 }
+    pub fn new(handle: &'a FlowHandle, values: bool) -> Flow<'a> {
+        Flow { sink: handle.take(), blocks: 0, values }
     }
 
     pub fn finish(&mut self) {
@@ -55,6 +57,17 @@ impl Translator<'_> {
                 flow.sink.kernel_wrote(ThreadId(header.thread.into()), header.address, len);
                 Ok(())
             }
+            kind::FLOW_INPUT => {
+                let mut payload = Payload(bytes);
+                let (len, from) = (payload.u64()?, payload.u64()?);
+                let Some(flow) = &mut self.flow else { return Err(UNASKED) };
+                let source = match header.site {
+                    0 => InputSource::File,
+                    n => InputSource::Argument(n - 1),
+                };
+                flow.sink.input(ThreadId(header.thread.into()), source, from, header.address, len);
+                Ok(())
+            }
             _ => Err(Refusal::Damaged("a record of an unknown kind")),
         }
     }
@@ -65,7 +78,7 @@ impl Translator<'_> {
         let Some(flow) = &mut self.flow else { return Err(UNASKED) };
         let instructions: Vec<_> =
             Decoder::with_ip(64, bytes, header.address, DecoderOptions::NONE).into_iter().collect();
-        let layout = Layout::new(&instructions);
+        let layout = if flow.values { Layout::with_values(&instructions) } else { Layout::new(&instructions) };
         let words = (0..=instructions.len()).map(|n| layout.words_of(n) as u16).collect();
         let id = BlockId(flow.blocks);
         flow.blocks += 1;

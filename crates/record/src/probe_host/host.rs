@@ -90,7 +90,7 @@ impl<'a> ProbeRecorder<'a> {
         let Launched { supervised, socket, isolation } = launch.start()?;
         let pools = PoolFiles::new(socket);
         let mut translator = Translator::new(writer, &shared, pools, options.watch.clone());
-        translator.flow = options.flow.as_ref().map(Flow::new);
+        translator.flow = options.flow.as_ref().map(|handle| Flow::new(handle, options.values.is_some()));
         collect(&shared, supervised, isolation, translator, self.stop)
     }
 
@@ -100,6 +100,7 @@ impl<'a> ProbeRecorder<'a> {
             watch: options.watch.clone(),
             loads: options.loads,
             flow: options.flow.is_some(),
+            input: options.values.map(|file| (file.device, file.inode)),
             real_time: options.real_time,
             real_random: options.real_random,
             real_tsc: options.real_tsc,

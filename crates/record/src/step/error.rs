@@ -27,6 +27,8 @@ pub enum StepError {
     MissedStore { pc: u64, instruction: String, address: u64 },
     #[error("pool `{path}` cannot be opened for its content: {source}; check that you may read it")]
     Pool { path: String, source: io::Error },
+    #[error("the reference recorder has no values mode; record with `--backend probe`")]
+    Values,
     #[error("waiting for the target failed: {0}")]
     Wait(io::Error),
     #[error(transparent)]

@@ -132,6 +132,8 @@ fn value(root: Root, instruction: &Instruction, registers: &Registers) -> u64 {
         Root::Sum { base, index, scale, fs } => get(base)
             .wrapping_add(get(index).wrapping_mul(scale.into()))
             .wrapping_add(if fs { registers.fs_base } else { 0 }),
+        // Of values mode, which this backend refuses.
+        Root::Vector { .. } | Root::Mask(_) | Root::Content { .. } | Root::Condition(_) => 0,
         Root::Operand { .. } => {
             let memory = (0..instruction.op_count()).find(|op| instruction.op_kind(*op) == OpKind::Memory);
             let lookup = |register: Register, _, _| match register {

@@ -20,6 +20,9 @@ impl Recorder for StepRecorder {
     }
 
     fn record(&self, target: &Target, options: &RecordOptions, trace: TraceWriter) -> Result<Recorded, StepError> {
+        if options.values.is_some() {
+            return Err(StepError::Values);
+        }
         let mut session = Session::new(trace, options.clone());
         let status = Runner::start(&mut session, target)?.run()?;
         if let Some(flow) = &session.flow {

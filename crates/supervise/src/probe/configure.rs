@@ -26,6 +26,7 @@ pub(super) fn configure(control: &mut Control, program: &Path, options: &ProbeOp
     control.version = WIRE_VERSION;
     control.options = bits(options);
     control.cache_bytes = options.cache_bytes;
+    (control.input_device, control.input_inode) = options.input.unwrap_or_default();
     // The first process and its first thread have number 0; the probe gives out the rest.
     control.next_process.store(1, Ordering::Relaxed);
     control.next_thread.store(1, Ordering::Relaxed);
@@ -68,6 +69,7 @@ fn bits(options: &ProbeOptions) -> u32 {
         (options.operations_stdin, option::OPERATIONS_STDIN),
         (options.pools.is_empty(), option::PM_DEFAULT),
         (options.flow, option::FLOW),
+        (options.flow && options.input.is_some(), option::VALUES),
     ] {
         if on {
             bits |= bit;

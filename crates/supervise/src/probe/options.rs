@@ -20,6 +20,8 @@ pub struct ProbeOptions {
     pub loads: bool,
     /// Log executed blocks and addresses. Not together with `loads`.
     pub flow: bool,
+    /// With `flow`: operands as well, and where the input goes; device and inode of the input file, 0 for none.
+    pub input: Option<(u64, u64)>,
     pub real_time: bool,
     pub real_random: bool,
     pub real_tsc: bool,
