@@ -1,0 +1,38 @@
+//! Inputs by solving: concolic execution of an unmodified binary, towards code that changes persistent memory.
+//!
+//! ```text
+//!   input ─► Runner         runs it in values mode                    (run, input)
+//!              │ Follow     blocks, threads, processes                (follow, compile)
+//!              ▼ Machine    what depends on the input gets expressions (machine, memory, constant, frame, flags, semantics)
+//!             Path          conditions that this run met              (path; expressions: expr, simplify, eval, support)
+//!              │
+//!              ▼ Explorer   which branch next                         (explore, graph, reach)
+//!             Stages        an input that takes its other side        (solver, invert, interval, blast, smt)
+//! ```
+//!
+//! Source: I. Neal et al., "Agamotto", OSDI 2020, §4 and §5. Deviations are in `machine.rs`, [`graph`] and docs/design/solving.md.
+
+pub mod blast;
+mod compile;
+mod constant;
+pub mod eval;
+pub mod explore;
+pub mod expr;
+pub mod flags;
+pub mod follow;
+pub mod frame;
+pub mod graph;
+pub mod input;
+pub mod interval;
+pub mod invert;
+mod machine;
+mod memory;
+pub mod path;
+pub mod reach;
+pub mod run;
+pub mod semantics;
+pub mod session;
+mod simplify;
+pub mod smt;
+pub mod solver;
+mod support;

@@ -1,0 +1,240 @@
+//! Solvers, and the stages before them.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use rustc_hash::FxHashSet;
+
+use crate::blast::Blaster;
+use crate::eval::Evaluator;
+use crate::expr::{Arena, Expr};
+use crate::invert::guesses;
+use crate::path::{Kind, Path};
+
+/// Something that finds bytes for which conditions hold.
+pub trait Solver {
+    fn name(&self) -> &str;
+    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer;
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// Bytes of the input that are to be changed; the others do not matter.
+    Solved(Vec<(u32, u8)>),
+    Impossible,
+    Unknown(Unknown),
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unknown {
+    #[error("the time limit of the query")]
+    Time,
+    #[error("the solver {0}")]
+    Process(String),
+}
+
+/// The built-in solver: bits and clauses.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Embedded;
+
+impl Solver for Embedded {
+    fn name(&self) -> &str {
+        "embedded"
+    }
+
+    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer {
+        let until = Instant::now() + limit;
+        let mut blaster = Blaster::new(arena, until);
+        for &condition in conditions {
+            if !blaster.require(condition, until) {
+                return Answer::Unknown(Unknown::Time);
+            }
+        }
+        match blaster.solve() {
+            Some(true) => Answer::Solved(blaster.bytes()),
+            Some(false) => Answer::Impossible,
+            None => Answer::Unknown(Unknown::Time),
+        }
+    }
+}
+
+/// What answered a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Stage {
+    /// Asked before, with the same structure.
+    Cache,
+    /// Compared bytes, copied or computed backwards.
+    Copy,
+    /// All values of one byte.
+    Byte,
+    /// A solver, on the whole path.
+    Solver,
+    /// A solver, on the path without addresses that were taken as they were.
+    NoAddresses,
+    /// A solver, on the branch alone.
+    Alone,
+    Impossible,
+    Unknown,
+}
+
+/// An input that should take the other side.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Solved {
+    pub input: Vec<u8>,
+    pub stage: Stage,
+}
+
+/// The stages, cheapest first.
+pub struct Stages {
+    solvers: Vec<Box<dyn Solver>>,
+    limit: Duration,
+    cache: HashMap<Vec<u64>, Answer>,
+    pub counts: HashMap<Stage, u64>,
+    pub time: Duration,
+    /// What solvers failed with, for the report.
+    pub failures: Vec<Unknown>,
+}
+
+impl std::fmt::Debug for Stages {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Stages").field("counts", &self.counts).finish_non_exhaustive()
+    }
+}
+
+/// Failures that are kept.
+const MOST_FAILURES: usize = 4;
+
+impl Stages {
+    /// The solvers are asked in turn until one knows.
+    pub fn new(solvers: Vec<Box<dyn Solver>>, limit: Duration) -> Stages {
+        let (counts, cache) = Default::default();
+        Stages { solvers, limit, cache, counts, time: Duration::ZERO, failures: Vec::new() }
+    }
+
+    /// An input that goes like `input` up to step `at` of its path, and the other way there.
+    pub fn other_side(&mut self, arena: &mut Arena, path: &Path, at: usize, input: &[u8]) -> Option<Solved> {
+        let start = Instant::now();
+        let solved = self.staged(arena, path, at, input);
+        self.time += start.elapsed();
+        let stage = match &solved {
+            Ok(solved) => solved.stage,
+            Err(stage) => *stage,
+        };
+        *self.counts.entry(stage).or_default() += 1;
+        solved.ok()
+    }
+
+    fn staged(&mut self, arena: &mut Arena, path: &Path, at: usize, input: &[u8]) -> Result<Solved, Stage> {
+        let goal = arena.not(path.steps[at].condition);
+        let conditions: Vec<Expr> = path.steps[..at].iter().map(|step| step.condition).collect();
+        let related = related(arena, &conditions, goal);
+        let hard: Vec<Expr> = {
+            let pinned: FxHashSet<Expr> =
+                path.steps[..at].iter().filter(|step| step.kind == Kind::Address).map(|step| step.condition).collect();
+            related.iter().copied().filter(|condition| !pinned.contains(condition)).collect()
+        };
+        let holds = |bytes: &[(u32, u8)], conditions: &[Expr]| {
+            let mut input = input.to_vec();
+            apply(&mut input, bytes);
+            let mut evaluator = Evaluator::new(arena, &input);
+            (evaluator.holds(goal) && conditions.iter().all(|&condition| evaluator.holds(condition))).then_some(input)
+        };
+        for guess in guesses(arena, goal) {
+            let bytes: Vec<(u32, u8)> = guess.into_iter().collect();
+            if let Some(input) = holds(&bytes, &related) {
+                return Ok(Solved { input, stage: Stage::Copy });
+            }
+        }
+        if let &[only] = arena.support(goal) {
+            let found = (0..=u8::MAX).find_map(|value| holds(&[(only, value)], &related));
+            if let Some(input) = found {
+                return Ok(Solved { input, stage: Stage::Byte });
+            }
+        }
+        let with_goal = |conditions: &[Expr]| -> Vec<Expr> { conditions.iter().copied().chain([goal]).collect() };
+        let (mut known, mut stage) = (true, Stage::Solver);
+        let mut sets = vec![(with_goal(&related), Stage::Solver)];
+        if hard.len() < related.len() {
+            sets.push((with_goal(&hard), Stage::NoAddresses));
+        }
+        if !related.is_empty() {
+            sets.push((vec![goal], Stage::Alone));
+        }
+        for (set, which) in sets {
+            // Alone only where the whole could not be decided: an impossible whole stays so.
+            if which == Stage::Alone && known {
+                break;
+            }
+            let (answer, cached) = self.ask(arena, &set);
+            match answer {
+                Answer::Solved(bytes) => {
+                    let mut input = input.to_vec();
+                    apply(&mut input, &bytes);
+                    stage = if cached { Stage::Cache } else { which };
+                    return Ok(Solved { input, stage });
+                }
+                Answer::Impossible => {}
+                Answer::Unknown(_) => known = false,
+            }
+        }
+        let _ = stage;
+        Err(if known { Stage::Impossible } else { Stage::Unknown })
+    }
+
+    fn ask(&mut self, arena: &Arena, conditions: &[Expr]) -> (Answer, bool) {
+        let mut key: Vec<u64> = conditions.iter().map(|&condition| arena.structure(condition)).collect();
+        key.sort_unstable();
+        key.dedup();
+        if let Some(answer) = self.cache.get(&key) {
+            return (answer.clone(), true);
+        }
+        let mut last = Answer::Unknown(Unknown::Time);
+        for solver in &mut self.solvers {
+            last = solver.solve(arena, conditions, self.limit);
+            match &last {
+                Answer::Unknown(why) => {
+                    if self.failures.len() < MOST_FAILURES && !self.failures.contains(why) {
+                        self.failures.push(why.clone());
+                    }
+                }
+                _ => break,
+            }
+        }
+        self.cache.insert(key, last.clone());
+        (last, false)
+    }
+}
+
+fn apply(input: &mut Vec<u8>, bytes: &[(u32, u8)]) {
+    for &(index, byte) in bytes {
+        let index = index as usize;
+        if input.len() <= index {
+            input.resize(index + 1, 0);
+        }
+        input[index] = byte;
+    }
+}
+
+/// The conditions that share input bytes with the goal, directly or through others.
+fn related(arena: &Arena, conditions: &[Expr], goal: Expr) -> Vec<Expr> {
+    let mut bytes: FxHashSet<u32> = arena.support(goal).iter().copied().collect();
+    let mut taken = vec![false; conditions.len()];
+    loop {
+        let mut grown = false;
+        for (at, &condition) in conditions.iter().enumerate() {
+            if !taken[at] && arena.support(condition).iter().any(|byte| bytes.contains(byte)) {
+                taken[at] = true;
+                bytes.extend(arena.support(condition));
+                grown = true;
+            }
+        }
+        if !grown {
+            break;
+        }
+    }
+    let mut list: Vec<Expr> = conditions.iter().zip(&taken).filter(|(_, taken)| **taken).map(|(&c, _)| c).collect();
+    let mut seen = FxHashSet::default();
+    list.retain(|condition| seen.insert(*condition));
+    list
+}
