@@ -101,6 +101,7 @@ enum Command {
     Debug(commands::debug::Debug),
     Report(commands::report::Report),
     Explain(commands::explain::Explain),
+    Explore(Box<commands::explore::Explore>),
     #[command(subcommand)]
     Trace(commands::trace::Trace),
     #[command(subcommand)]
@@ -131,6 +132,7 @@ impl Cli {
             Command::Debug(debug) => debug.run(),
             Command::Report(report) => report.run(),
             Command::Explain(explain) => explain.run(),
+            Command::Explore(explore) => explore.run(),
             Command::Trace(trace) => trace.run(),
             Command::Ops(ops) => ops.run(),
             Command::Doctor(doctor) => doctor.run(),

@@ -1,0 +1,335 @@
+//! `fencepost explore`: finds inputs by solving, towards code that changes persistent memory.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use lint::lint::{Active, Options};
+use lint::registry;
+use persistency::model::{Fences, ModelKind};
+use report::human::Human;
+use report::json;
+use solve::explore::{Explorer, Strategy};
+use solve::input::Shape;
+use solve::reach::SourceLine;
+use solve::run::Runner;
+use solve::session::{Ended, Found, Limits, Session, SessionError};
+use solve::smt::Process;
+use solve::solver::{Embedded, Solver, Stages};
+use trace::TraceReader;
+
+use super::code_path::choose_for;
+use super::options::rule::RuleOptions;
+use crate::cli::MessageFormat;
+use crate::exit::Exit;
+use crate::render;
+
+mod crash_search;
+mod words;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost explore -- ./kv pool                                   64 free bytes on standard input
+  fencepost explore --seed ops.txt -- ./kv pool                    the bytes of a file are free
+  fencepost explore --symbolic 'put {key:sym} {value:sym:4}' -- ./kv pool
+  fencepost explore -- ./import pool @@                            a file that the program opens
+  fencepost explore -- ./tool pool 'set={name:sym}'                parts of an argument
+  fencepost explore --reach kv.c:123 -- ./kv pool                  an input that executes a line
+
+Each path that executes new code is linted; with --check its crash states are tested as well. Every
+finding comes with the input that shows it.";
+
+/// Find inputs by solving: follow what depends on the input, and take the other side of branches.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Explore {
+    /// A line of standard input with free parts: `{NAME:sym}`, or `{NAME:sym:BYTES}`. Repeatable, a line each.
+    #[arg(long, value_name = "TEMPLATE", conflicts_with = "seed")]
+    symbolic: Vec<String>,
+    /// The input to begin with, standard input or `@@`; all its bytes are free.
+    #[arg(long, value_name = "FILE")]
+    seed: Option<PathBuf>,
+    /// How many bytes are free if neither --symbolic nor --seed says so.
+    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    bytes: u32,
+    /// Look for an input that executes this line, and end with it.
+    #[arg(long, value_name = "FILE:LINE")]
+    reach: Option<SourceLine>,
+    /// Which branch is solved next.
+    #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = Search::PmAware)]
+    search: Search,
+    /// Seconds to explore.
+    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
+    time: u64,
+    /// Runs of the program, at most.
+    #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
+    runs: u64,
+    /// Of random choices.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    random_seed: u64,
+    /// Milliseconds for one query.
+    #[arg(long, value_name = "MS", default_value_t = 2000)]
+    query_limit: u64,
+    /// Seconds for one run of the program.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
+    run_limit: u64,
+    /// `embedded`, or an SMT-LIB 2 solver to ask after it: z3, cvc5, bitwuzla, or a path. [default: one that is installed]
+    #[arg(long, value_name = "SOLVER")]
+    solver: Option<String>,
+    /// Test crash states, too, on each path that executes new PM instructions: runs `fencepost check` on its input.
+    #[arg(long)]
+    check: bool,
+    /// For --check: the recovery command.
+    #[arg(long, value_name = "CMD", requires = "check")]
+    recover: Option<String>,
+    /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
+    #[arg(long = "pm", value_name = "GLOB")]
+    pm: Vec<String>,
+    /// Where inputs go that executed new code or show a finding.
+    #[arg(short, long, value_name = "FOLDER", default_value = "fencepost-explore")]
+    output: PathBuf,
+    /// How findings and the summary are printed.
+    #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
+    message_format: MessageFormat,
+    /// The program and its arguments; `@@` is the input file.
+    #[arg(last = true, required = true, value_name = "CMD")]
+    command: Vec<OsString>,
+    #[command(flatten)]
+    rules: RuleOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Search {
+    /// From where the most PM code that never ran can be reached.
+    PmAware,
+    /// The oldest branch first.
+    Breadth,
+    Random,
+}
+
+/// What is told at the end.
+struct Outcome {
+    findings: BTreeSet<String>,
+    /// When something new was found, for plots: seconds, runs, blocks, PM instructions.
+    progress: Vec<(f64, u64, usize, usize)>,
+    reached: Option<PathBuf>,
+    failed: Option<String>,
+}
+
+impl Explore {
+    pub fn run(&self) -> Exit {
+        choose_for(&self.command).say();
+        match self.explore() {
+            Ok(exit) => exit,
+            Err((text, exit)) => {
+                render::error(text);
+                exit
+            }
+        }
+    }
+
+    fn explore(&self) -> Result<Exit, (String, Exit)> {
+        let usage = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Usage);
+        self.rules.activate().map_err(|text| (text, Exit::Usage))?;
+        let shape = self.shape()?;
+        let folder = tempfile::Builder::new().prefix("fencepost-explore-").tempdir();
+        let folder = folder.map_err(|error| usage(&format_args!("cannot make a temporary folder: {error}")))?;
+        fs::create_dir_all(&self.output)
+            .map_err(|error| usage(&format_args!("cannot make {}: {error}", self.output.display())))?;
+        let watch = registry::watches(&self.active());
+        let limit = Duration::from_secs(self.run_limit.max(1));
+        let runner =
+            Runner::new(&self.command, shape, &self.pm, &watch, folder.path(), limit).map_err(|error| usage(&error))?;
+        let stages = Stages::new(self.solvers(), Duration::from_millis(self.query_limit));
+        let strategy = match self.search {
+            Search::PmAware => Strategy::PmAware,
+            Search::Breadth => Strategy::Breadth,
+            Search::Random => Strategy::Random,
+        };
+        let explorer = Explorer::new(strategy, stages, self.random_seed, Vec::new());
+        let limits = Limits { time: Duration::from_secs(self.time), runs: self.runs };
+        let mut session = Session::new(runner, explorer, limits, self.reach.clone());
+        let mut outcome = Outcome { findings: BTreeSet::new(), progress: Vec::new(), reached: None, failed: None };
+        let start = Instant::now();
+        let (mut blocks, mut pm) = (0, 0);
+        let mut templates = self.templates(&session);
+        let ended = session.run(|found| {
+            blocks += found.news.blocks;
+            pm += found.news.pm;
+            if found.news != solve::explore::News::default() {
+                outcome.progress.push((start.elapsed().as_secs_f64(), found.number, blocks, pm));
+            }
+            self.each(found, &mut templates, &mut outcome)
+        });
+        session.runner.restore();
+        let ended = ended.map_err(|error| {
+            let exit = match error {
+                SessionError::Run(solve::run::RunError::Host(..)) => Exit::TargetFailed,
+                _ => Exit::Usage,
+            };
+            (error.to_string(), exit)
+        })?;
+        if let Some(text) = outcome.failed.take() {
+            return Err((text, Exit::Internal));
+        }
+        Ok(self.end(&session, ended, &outcome, start.elapsed()))
+    }
+
+    fn active(&self) -> Vec<Active> {
+        self.rules.activate().unwrap_or_default()
+    }
+
+    fn shape(&self) -> Result<Shape, (String, Exit)> {
+        let usage = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Usage);
+        let mut shape = Shape::default();
+        shape.add_arguments(&self.command).map_err(|error| usage(&error))?;
+        if let Some(path) = &self.seed {
+            let content = fs::read(path).map_err(|error| usage(&format_args!("{}: {error}", path.display())))?;
+            shape.add_free(&content);
+        } else if !self.symbolic.is_empty() {
+            shape.add_lines(&self.symbolic).map_err(|error| usage(&error))?;
+        } else if shape.arguments.is_empty() {
+            let mut content = vec![b'1'; self.bytes as usize];
+            if let Some(last) = content.last_mut() {
+                *last = b'\n';
+            }
+            shape.add_free(&content);
+        }
+        Ok(shape)
+    }
+
+    fn solvers(&self) -> Vec<Box<dyn Solver>> {
+        let mut solvers: Vec<Box<dyn Solver>> = vec![Box::new(Embedded)];
+        match self.solver.as_deref() {
+            Some("embedded") => {}
+            Some(name) => solvers.push(Box::new(Process::named(name))),
+            None => {
+                if let Some(process) = Process::installed() {
+                    solvers.push(Box::new(process));
+                }
+            }
+        }
+        solvers
+    }
+
+    /// How inputs become files: the same as runs get them.
+    fn templates(&self, session: &Session) -> Shape {
+        session.runner.shape().clone()
+    }
+
+    fn each(&self, found: &Found<'_>, shape: &mut Shape, outcome: &mut Outcome) -> bool {
+        if found.reached && self.reach.is_some() {
+            outcome.reached = self.save(found, shape, "reach", outcome);
+            return false;
+        }
+        if found.news.blocks == 0 && found.news.pm == 0 && found.news.edges == 0 {
+            return true;
+        }
+        if found.news.pm > 0 || found.news.blocks > 0 {
+            self.save(found, shape, &format!("path-{:05}", found.number), outcome);
+        }
+        if self.lint(found, shape, outcome).is_none() {
+            return false;
+        }
+        if self.check && found.news.pm > 0 {
+            self.crash_search(found, shape, outcome);
+        }
+        outcome.failed.is_none()
+    }
+
+    /// Writes the input, as the program gets it.
+    fn save(&self, found: &Found<'_>, shape: &Shape, name: &str, outcome: &mut Outcome) -> Option<PathBuf> {
+        let path = self.output.join(format!("{name}.input"));
+        let command = shape.render_command(&self.command, found.input, &path);
+        let written = fs::write(&path, shape.render_file(found.input)).and_then(|()| {
+            let line: Vec<String> = command.iter().map(|word| words::quoted(&word.to_string_lossy())).collect();
+            let reads = shape.file.is_empty() || self.command.iter().any(|word| word == solve::input::FILE_ARGUMENT);
+            let input =
+                if reads { String::new() } else { format!(" < {}", words::quoted(&path.display().to_string())) };
+            fs::write(path.with_extension("sh"), format!("{}{input}\n", line.join(" ")))
+        });
+        if let Err(error) = written {
+            outcome.failed = Some(format!("cannot write {}: {error}", path.display()));
+            return None;
+        }
+        Some(path)
+    }
+
+    /// Lints the path; none: it could not be.
+    fn lint(&self, found: &Found<'_>, shape: &Shape, outcome: &mut Outcome) -> Option<()> {
+        let options = Options { model: ModelKind::X86Adr, fences: Fences::All, libraries: self.rules.libraries() };
+        let reader = match TraceReader::open(&found.ran.trace) {
+            Ok(reader) => reader,
+            Err(error) => {
+                outcome.failed = Some(error.to_string());
+                return None;
+            }
+        };
+        let report = match lint::lint::lint(&reader, self.active(), &options) {
+            Ok(report) => report,
+            Err(error) => {
+                outcome.failed = Some(error.to_string());
+                return None;
+            }
+        };
+        let mut human = Human::new(true, vec![std::env::current_dir().unwrap_or_default()]);
+        for finding in report.findings {
+            if !outcome.findings.insert(finding.id.0.clone()) {
+                continue;
+            }
+            let path = self.save(found, shape, &format!("finding-{}", finding.id.0), outcome)?;
+            let shown = match self.message_format {
+                MessageFormat::Human => format!("{}\n   input: {}\n", human.finding(&finding), path.display()),
+                MessageFormat::Json => words::with_input(&json::finding(&finding), &path),
+            };
+            if render::result(shown).is_err() {
+                return None;
+            }
+        }
+        Some(())
+    }
+
+    fn end(&self, session: &Session, ended: Ended, outcome: &Outcome, took: Duration) -> Exit {
+        match ended {
+            Ended::NoInput => {
+                render::error("the program never read its input");
+                render::help(
+                    "free are: standard input, the file `@@` and arguments with {NAME:sym}; name what it reads",
+                );
+                return Exit::TargetFailed;
+            }
+            Ended::NoBranch => {
+                render::warning("no branch depends on the input: there is nothing to solve");
+                if let Some((places, _)) = words::concrete(session).first() {
+                    render::note(format_args!("the input became concrete: {places}"));
+                }
+            }
+            _ => {}
+        }
+        let printed = match self.message_format {
+            MessageFormat::Human => render::result(words::summary(session, ended, &outcome.findings, took)),
+            MessageFormat::Json => render::result(words::summary_json(session, ended, outcome, took)),
+        };
+        words::warn(session);
+        if printed.is_err() {
+            return Exit::Internal;
+        }
+        if let Some(place) = &self.reach {
+            return match &outcome.reached {
+                Some(path) => {
+                    let _ =
+                        render::result(format_args!("reached {}:{} with {}", place.file, place.line, path.display()));
+                    Exit::Clean
+                }
+                None => {
+                    render::warning(format_args!("{}:{} was not reached", place.file, place.line));
+                    Exit::Incomplete
+                }
+            };
+        }
+        if outcome.findings.is_empty() { Exit::Clean } else { Exit::Findings }
+    }
+}

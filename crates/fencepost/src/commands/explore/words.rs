@@ -1,0 +1,169 @@
+//! What `fencepost explore` says.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use solve::frame::Concrete;
+use solve::session::{Ended, Session};
+use solve::solver::Stage;
+
+use super::Outcome;
+use crate::render;
+
+/// For a shell.
+pub fn quoted(word: &str) -> String {
+    let plain = !word.is_empty() && word.chars().all(|c| c.is_ascii_alphanumeric() || "/._-+=:,@%".contains(c));
+    if plain { word.to_owned() } else { format!("'{}'", word.replace('\'', "'\\''")) }
+}
+
+/// A finding's line of JSON, with the input that shows it.
+pub fn with_input(line: &str, path: &Path) -> String {
+    match serde_json::from_str::<Value>(line) {
+        Ok(Value::Object(mut fields)) => {
+            fields.insert("input".to_owned(), path.display().to_string().into());
+            Value::Object(fields).to_string()
+        }
+        _ => line.to_owned(),
+    }
+}
+
+fn stage_name(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Cache => "cache",
+        Stage::Copy => "copy",
+        Stage::Byte => "byte",
+        Stage::Solver => "solver",
+        Stage::NoAddresses => "solver without addresses",
+        Stage::Alone => "branch alone",
+        Stage::Impossible => "impossible",
+        Stage::Unknown => "unknown",
+    }
+}
+
+fn ended_name(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Exhausted => "every branch tried",
+        Ended::Time => "time budget exhausted",
+        Ended::Runs => "run budget exhausted",
+        Ended::Asked => "goal reached",
+        Ended::NoBranch => "no branch depends on the input",
+        Ended::NoInput => "the program never read its input",
+    }
+}
+
+/// Where input became concrete: text and count, most frequent first.
+pub fn concrete(session: &Session) -> Vec<(String, u64)> {
+    let mut list: Vec<(String, u64)> = session
+        .concrete
+        .iter()
+        .map(|((name, why), &(count, pc))| {
+            let why = match why {
+                Concrete::NotCovered => "not covered",
+                Concrete::Operands => "operands not covered",
+                Concrete::NotLogged => "value not logged",
+            };
+            (format!("{name} ({why}) at {pc:#x}"), count)
+        })
+        .collect();
+    list.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    list
+}
+
+pub fn summary(session: &Session, ended: Ended, findings: &BTreeSet<String>, took: Duration) -> String {
+    let totals = &session.totals;
+    let (blocks, pm) = session.explorer.covered();
+    let mut text = format!(
+        "explored {} paths in {:.1} s ({}): {blocks} blocks, {pm} PM instructions, {} findings",
+        totals.runs,
+        took.as_secs_f64(),
+        ended_name(ended),
+        findings.len(),
+    );
+    let stages = session.explorer.stages();
+    let queries: u64 = stages.counts.values().sum();
+    if queries > 0 {
+        let mut counts: Vec<_> = stages.counts.iter().collect();
+        counts.sort();
+        let list: Vec<String> =
+            counts.iter().map(|(stage, count)| format!("{count} {}", stage_name(**stage))).collect();
+        let _ = write!(
+            text,
+            "\n{queries} queries: {}; {} inputs took another way",
+            list.join(", "),
+            session.explorer.missed
+        );
+    }
+    let places = concrete(session);
+    if !places.is_empty() {
+        let sum: u64 = places.iter().map(|place| place.1).sum();
+        let list: Vec<String> = places.iter().take(5).map(|(text, count)| format!("{count} × {text}")).collect();
+        let _ = write!(text, "\ninput became concrete {sum} times: {}", list.join(", "));
+    }
+    text
+}
+
+pub fn summary_json(session: &Session, ended: Ended, outcome: &Outcome, took: Duration) -> String {
+    let (totals, stages) = (&session.totals, session.explorer.stages());
+    let (blocks, pm) = session.explorer.covered();
+    let counts: serde_json::Map<String, Value> =
+        stages.counts.iter().map(|(stage, count)| (stage_name(*stage).to_owned(), (*count).into())).collect();
+    let places: Vec<Value> =
+        concrete(session).into_iter().map(|(place, count)| json!({"place": place, "count": count})).collect();
+    json!({
+        "type": "exploration",
+        "ended": ended_name(ended),
+        "seconds": took.as_secs_f64(),
+        "runs": totals.runs,
+        "blocks": blocks,
+        "pm_instructions": pm,
+        "findings": outcome.findings.len(),
+        "instructions": totals.instructions,
+        "followed": totals.followed,
+        "steps": totals.steps,
+        "largest_arena": totals.nodes,
+        "running_seconds": totals.running.as_secs_f64(),
+        "solving_seconds": stages.time.as_secs_f64(),
+        "queries": counts,
+        "missed": session.explorer.missed,
+        "diverged": totals.diverged,
+        "concrete": places,
+        "pinned": totals.pinned,
+        "tables": totals.tables,
+        "reached": outcome.reached.as_ref().map(|path| path.display().to_string()),
+        "progress": outcome.progress,
+    })
+    .to_string()
+}
+
+/// What limits the result.
+pub fn warn(session: &Session) {
+    let totals = &session.totals;
+    if totals.dropped > 0 {
+        render::warning(format_args!(
+            "paths have more than {} branches that depend on the input: {} branches beyond were not looked at; a shorter input may do",
+            solve::path::MOST_STEPS,
+            totals.dropped
+        ));
+    }
+    if totals.cut + totals.too_many > 0 {
+        render::warning(format_args!(
+            "expressions grew beyond the bound: {} bytes and {} instructions became concrete",
+            totals.cut, totals.too_many
+        ));
+    }
+    if totals.code_changed > 0 {
+        render::warning("the program changes its own code: weights of code that never ran are those of the files");
+    }
+    if totals.more_threads > 0 {
+        render::note("the program has threads: input is followed in the order in which they were recorded");
+    }
+    if totals.stopped > 0 {
+        render::warning(format_args!("{} runs were ended after --run-limit", totals.stopped));
+    }
+    for failure in &session.explorer.stages().failures {
+        render::warning(format_args!("a query has no answer: {failure}"));
+    }
+}
