@@ -71,6 +71,8 @@ pub struct News {
 const MOST_CANDIDATES: usize = 50_000;
 /// Expressions that all waiting branches may keep.
 const MOST_NODES: usize = 12_000_000;
+/// Times that a side is tried from different beginnings before it has to wait.
+const MOST_TRIES: u32 = 64;
 /// Times that one branch is turned at the same place in its path, from different beginnings.
 const OCCURRENCES: u32 = 512;
 
@@ -287,9 +289,13 @@ impl Explorer {
         if self.candidates.is_empty() {
             return None;
         }
-        // A branch that was turned after the same three steps only once nothing else is left.
+        // A branch that was tried after the same three steps only once nothing else is left, unless nobody ever took its other side: what
+        // was impossible after one beginning may be possible after another.
+        let (edges, tried) = (&self.edges, &self.tried_edges);
+        let untaken =
+            |c: &Candidate| !edges.contains(&c.edge) && tried.get(&c.edge).is_none_or(|&times| times < MOST_TRIES);
         let (fresh, stale): (Vec<Candidate>, Vec<Candidate>) =
-            std::mem::take(&mut self.candidates).into_iter().partition(|c| !attempted.contains(&c.key));
+            std::mem::take(&mut self.candidates).into_iter().partition(|c| !attempted.contains(&c.key) || untaken(c));
         let rest = if fresh.is_empty() {
             self.candidates = stale;
             Vec::new()

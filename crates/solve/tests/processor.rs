@@ -159,18 +159,18 @@ fn forms(random: &mut Random) -> Vec<Instruction> {
 fn input(random: &mut Random, instruction: &Instruction) -> Vec<u8> {
     let mut input: Vec<u8> = (0..END.div_ceil(8)).flat_map(|_| random.word().to_le_bytes()).collect();
     input.truncate(END);
-    if random.next() % 2 == 0 {
+    if random.next().is_multiple_of(2) {
         // Equal operands, so that comparisons see both outcomes.
         let source: Vec<u8> = input[VECTORS..VECTORS + 64].to_vec();
         for number in 1..32 {
             for at in 0..64 {
-                if random.next() % 4 != 0 {
+                if !random.next().is_multiple_of(4) {
                     input[VECTORS + number * 64 + at] = source[at];
                 }
             }
         }
         for at in 0..64 {
-            if random.next() % 4 != 0 {
+            if !random.next().is_multiple_of(4) {
                 input[MEMORY + at] = source[at];
             }
         }

@@ -22,7 +22,7 @@ impl Frame<'_> {
         if self.instruction.is_broadcast() && self.instruction.op_kind(op) == OpKind::Memory {
             // The element that is repeated may be wider than the lanes of the operation.
             let element = self.memory.len();
-            if element == 0 || element < lane && lane % element != 0 {
+            if element == 0 || element < lane && !lane.is_multiple_of(element) {
                 return Err(Concrete::Operands);
             }
             bytes.truncate(element);

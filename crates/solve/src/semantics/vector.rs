@@ -69,10 +69,10 @@ pub fn shuffle_bytes(f: &mut Frame<'_>) -> Done {
     let (a, by) = f.two_sources(1)?;
     let mut result = Vec::with_capacity(a.len());
     let zero = f.arena.constant(8, 0);
-    for at in 0..a.len() {
+    for (at, &control) in by.iter().enumerate().take(a.len()) {
         let base = at / 16 * 16;
-        let clear = f.arena.extract(by[at], 7, 1);
-        let index = f.arena.extract(by[at], 0, 4);
+        let clear = f.arena.extract(control, 7, 1);
+        let index = f.arena.extract(control, 0, 4);
         let mut value = a[base];
         for n in 1..16u8 {
             let number = f.arena.constant(4, n.into());
