@@ -171,6 +171,9 @@ impl Machine {
                 .wrapping_add(self.get(index).wrapping_mul(scale.into()))
                 .wrapping_add(if fs { self.fs } else { 0 }),
             Root::Operand { .. } => self.value(Logged::Operand, i),
+            Root::Vector { .. } | Root::Mask(_) | Root::Content { .. } | Root::Condition(_) => {
+                panic!("only values mode has {root:?}")
+            }
         }
     }
 
