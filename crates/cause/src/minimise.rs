@@ -1,7 +1,7 @@
 //! The smallest difference between a failing state and a passing one.
 
 use crash::recovery::Recovery;
-use persistency::point::Content;
+use persistency::point::{Content, LineView};
 
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crash::assignment::Assignment;
@@ -77,8 +77,24 @@ fn restore<R: Recovery>(
         }
         minimal.missing.push(StoreAt { line: at, store: kept as usize });
     }
+    // What is torn, or went ahead of what is missing on its own line, is there as well.
+    for &at in &missing {
+        minimal
+            .present
+            .extend(newest_ahead(&evaluator.view.lines()[at], failing.0[at]).map(|store| StoreAt { line: at, store }));
+    }
     minimal.failing = failing;
     Ok(())
+}
+
+/// The newest store of a line that is in PM, at least in part, though an older one is not, or not all of it.
+fn newest_ahead(line: &LineView<'_>, content: Content) -> Option<usize> {
+    if content.is_whole() {
+        return None;
+    }
+    let mut newest = None;
+    line.for_each_store(content, |store, _| newest = Some(store.event));
+    line.stores().iter().position(|store| Some(store.event) == newest)
 }
 
 /// Takes out of PM whatever need not be there. What is left must fail in the same way, and pass with the missing stores alone put back: else

@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 
 use infer::Conditions;
 use persistency::states::CrashState;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::event::{CodeAddr, ContextId, EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
@@ -41,12 +41,19 @@ const AT_ONE_POINT: usize = 256;
 pub struct Chosen {
     /// By the setting of the strategy and the number of the point.
     states: FxHashMap<(u64, u64), Vec<CrashState>>,
+    /// Points with more pending stores than were looked at.
+    partial: FxHashSet<u64>,
 }
 
 impl Chosen {
     /// The states of one point, the newest stores first.
     pub fn at(&self, times: u64, point: u64) -> &[CrashState] {
         self.states.get(&(times, point)).map_or(&[], Vec::as_slice)
+    }
+
+    /// Were all pending stores of the point looked at?
+    pub fn is_partial(&self, point: u64) -> bool {
+        self.partial.contains(&point)
     }
 
     /// What a search tries; nothing if it has no conditions.
@@ -80,6 +87,9 @@ impl Chosen {
             walk.advance_to(point.at)?;
             let view = walk.view();
             let touched = Touched::new(&view, conditions, walk.fresh_from(), AT_ONE_POINT);
+            if touched.is_partial {
+                self.partial.insert(point.index);
+            }
             meet(&view, &touched, conditions, &sites, |kind, candidate| kinds.meet(kind, point.index, candidate));
         }
         for pick in kinds.picks() {

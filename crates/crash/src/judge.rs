@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::outcome::{FailingState, PointOutcome, StrategyOutcome};
 use crate::points::Point;
-use crate::read_tree::{ReadTree, ReadTreeCache};
+use crate::read_tree::{Contradiction, ReadTree, ReadTreeCache};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::strategy::{Reach, StrategySpec};
 use crate::view::{PointView, StateKey};
@@ -41,6 +41,16 @@ impl Knowledge {
         }
     }
 
+    /// Runs have contradicted each other: what was concluded from reads may be wrong.
+    pub fn is_contradicted(&self) -> bool {
+        self.contradicted.load(Ordering::Relaxed)
+    }
+
+    /// Every state is run, whatever is known.
+    fn runs_all(&self) -> bool {
+        self.read_tree.is_none()
+    }
+
     /// What was learnt, if it can be relied on, and notes for the user.
     pub fn into_parts(self) -> (Option<ReadTree>, Vec<String>) {
         let read_tree = self.read_tree.filter(|_| !self.contradicted.into_inner());
@@ -55,9 +65,13 @@ impl Knowledge {
     fn contradict(&self, what: &str) {
         if !self.contradicted.swap(true, Ordering::Relaxed) {
             let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+            let consequence = if self.runs_all() {
+                "what failed may pass the next time"
+            } else {
+                "from there on every state was run, which is slow, and no crash point counts as exhausted"
+            };
             notes.push(format!(
-                "{what}; from there on every state was run, which is slow: does recovery depend on the time, on random numbers, or \
-                 on files other than its pools?"
+                "{what}; {consequence}: does recovery depend on the time, on random numbers, or on files other than its pools?"
             ));
         }
     }
@@ -145,11 +159,19 @@ impl<R: Recovery> Judge<'_, R> {
             let Some(state) = strategy.next(view) else { break };
             let key = view.key(&state);
             match known.get(&key) {
-                Some(Some(fate)) => strategy.learned(view, &state, fate.dirty_reads.as_deref()),
-                Some(None) if !spec.learns() => {}
+                Some(Some(fate)) if !self.knowledge.runs_all() => {
+                    strategy.learned(view, &state, fate.dirty_reads.as_deref());
+                }
+                Some(None) if !spec.learns() && !self.knowledge.runs_all() => {}
                 earlier => {
                     let is_new = earlier.is_none();
                     let fate = self.decide(view, &state, is_new, outcome)?;
+                    if let Some(Some(other)) = earlier.filter(|_| !is_new)
+                        && !other.verdict.agrees(&fate.verdict)
+                    {
+                        let verdicts = Contradiction::verdicts(&other.verdict, &fate.verdict);
+                        self.knowledge.contradict(&verdicts.to_string());
+                    }
                     strategy.learned(view, &state, fate.dirty_reads.as_deref());
                     if is_new {
                         done.decided += 1;
@@ -159,7 +181,11 @@ impl<R: Recovery> Judge<'_, R> {
                 }
             }
         }
-        done.reach = strategy.reach();
+        done.reach = match strategy.reach() {
+            // What told states apart, or took them for one, cannot be relied on.
+            Reach::Distinguishable if self.knowledge.is_contradicted() => Reach::Capped,
+            reach => reach,
+        };
         Ok(done)
     }
 

@@ -34,7 +34,7 @@ pub struct PointOutcome {
     /// False if the search was stopped before all strategies were through.
     pub finished: bool,
     pub dirty_lines: u64,
-    /// With every store whole.
+    /// With the stores of each line whole and in order.
     #[serde(with = "crate::names::decimal")]
     pub states_possible: BigUint,
     pub strategies: Vec<StrategyOutcome>,
@@ -141,9 +141,9 @@ pub struct Coverage {
     pub points_finished: u64,
     /// Points at which a strategy met its limit.
     pub points_capped: u64,
-    /// Points at which all states that recovery can tell apart were decided.
+    /// Points at which every state that recovery can tell apart was decided, those with torn stores included.
     pub points_distinguished: u64,
-    /// States with every store whole, of all points that were begun.
+    /// States with the stores of each line whole and in order, of all points that were begun.
     #[serde(with = "crate::names::decimal")]
     pub states_possible: BigUint,
     pub states_decided: u64,
@@ -153,6 +153,9 @@ pub struct Coverage {
     pub runs_saved: u64,
     /// Every wanted point was judged by every strategy, and none met its limit.
     pub complete: bool,
+    /// All wanted points are among the distinguished ones: no crash in the recorded run leaves a state that was not decided.
+    #[serde(default)]
+    pub exhaustive: bool,
 }
 
 impl Coverage {
@@ -172,5 +175,13 @@ impl Coverage {
             self.runs_saved += outcome.saved;
         }
         self.complete = self.points_finished == self.points_wanted && self.points_capped == 0;
+        self.exhaustive = self.points_finished == self.points_wanted && self.points_distinguished == self.points_wanted;
+    }
+
+    /// What states were told apart by cannot be relied on (recovery is not deterministic, or looked at something that is not part of the
+    /// state): no point is exhausted.
+    pub fn withdraw_exhaustive(&mut self) {
+        self.points_distinguished = 0;
+        self.exhaustive = self.points_wanted == 0;
     }
 }

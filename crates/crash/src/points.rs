@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use persistency::model::ModelKind;
 use serde::{Deserialize, Serialize};
 use trace::event::{CodeAddr, ContextId, EventId};
 
@@ -40,6 +41,8 @@ pub enum PointKind {
     EndOfTrace,
     /// Nothing in particular: a store has just happened (only with [`Density::Stores`]).
     AfterStore,
+    /// Nothing was stored yet (only with [`Density::Stores`]).
+    FirstStore,
 }
 
 impl fmt::Display for PointKind {
@@ -56,6 +59,7 @@ impl fmt::Display for PointKind {
             PointKind::ProcessExit => "at the end of a process",
             PointKind::EndOfTrace => "at the end",
             PointKind::AfterStore => "after a store",
+            PointKind::FirstStore => "before the first store",
         })
     }
 }
@@ -89,6 +93,17 @@ pub enum Density {
     Fences,
     /// After each store as well.
     Stores,
+}
+
+impl Density {
+    /// Where a model needs crash points. On eADR the states of a run are the prefixes of its stores: between two points that skip a
+    /// store lies a state that neither has. On ADR a store is pending until something settles it, and the point before that has all states.
+    pub fn of(model: ModelKind) -> Density {
+        match model {
+            ModelKind::X86Adr => Density::Fences,
+            ModelKind::X86Eadr => Density::Stores,
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

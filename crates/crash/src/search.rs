@@ -220,7 +220,10 @@ impl<'a> Search<'a> {
             outcomes.extend(shared.into_outcomes());
         }
         let points = merge(outcomes);
-        let coverage = coverage(self.survey, self.options, self.shard, &points);
+        let mut coverage = coverage(self.survey, self.options, self.shard, &points);
+        if knowledge.is_contradicted() {
+            coverage.withdraw_exhaustive();
+        }
         let (read_tree, notes) = knowledge.into_parts();
         Ok(Found { points, coverage, notes, read_tree })
     }

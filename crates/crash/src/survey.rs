@@ -52,7 +52,7 @@ impl Survey {
         is_creation: &dyn Fn(ContextId, CodeAddr) -> bool,
     ) -> Result<Survey, ReadError> {
         let mut pass = Pass { survey: Survey::default(), numbers: FxHashMap::default(), is_creation };
-        let mut spotter = Spotter { density, stores: false, others: false };
+        let mut spotter = Spotter { density, stores: false, others: false, first: true };
         let mut events = reader.events();
         let mut id = EventId(0);
         while let Some(event) = events.next()? {
@@ -139,11 +139,17 @@ struct Spotter {
     stores: bool,
     /// Something was flushed or fenced since.
     others: bool,
+    /// Nothing was stored yet.
+    first: bool,
 }
 
 impl Spotter {
     /// Is there a crash point just before this event?
     fn before(&mut self, event: &EventKind<'_>) -> Option<PointKind> {
+        if self.density == Density::Stores && self.first && stores(event) {
+            self.first = false;
+            return Some(PointKind::FirstStore);
+        }
         let kind = match event {
             EventKind::Store { .. } | EventKind::KernelWrite { .. } | EventKind::FileWrite { .. } => {
                 self.stores = true;

@@ -8,7 +8,7 @@ use num_bigint::BigUint;
 use persistency::line::LineId;
 use persistency::point::{Content, CrashPoint, LineView, PointError};
 use persistency::states::{Base, CrashState};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use xxhash_rust::xxh3::xxh3_128_with_seed;
 
 use crate::chosen::Chosen;
@@ -23,8 +23,6 @@ pub struct StateKey(u128);
 /// Contents of one line that differ in their bytes.
 #[derive(Debug)]
 pub struct DistinctContents {
-    /// Everything first, then fewer and fewer stores. Of several contents with equal bytes it is the one with the most
-    /// stores.
     pub contents: Vec<(Content, LineBytes)>,
     /// False if the line has too many pending stores to look at every one of them.
     pub are_all: bool,
@@ -32,6 +30,8 @@ pub struct DistinctContents {
 
 /// Of lines with more pending stores only the newest ones are taken apart.
 const MOST_CONTENTS: usize = 4096;
+/// Cuts of one line that are looked at.
+const MOST_CUTS: usize = 4096;
 
 /// What a power failure at one place of a trace could leave, byte for byte.
 #[derive(Debug)]
@@ -43,6 +43,7 @@ pub struct PointView<'w> {
     parts: RefCell<FxHashMap<(usize, Content), u128>>,
     everything: RefCell<Option<u128>>,
     distinct: RefCell<FxHashMap<usize, Rc<DistinctContents>>>,
+    cuts: RefCell<FxHashMap<usize, Rc<DistinctContents>>>,
     places: OnceCell<FxHashMap<LineId, usize>>,
     chosen: &'w Chosen,
 }
@@ -54,8 +55,8 @@ impl<'w> PointView<'w> {
         newest: &'w RefCell<NewestContents>,
         chosen: &'w Chosen,
     ) -> Self {
-        let (parts, everything, distinct, places) = Default::default();
-        PointView { crash, guaranteed, newest, parts, everything, distinct, places, chosen }
+        let (parts, everything, distinct, cuts, places) = Default::default();
+        PointView { crash, guaranteed, newest, parts, everything, distinct, cuts, places, chosen }
     }
 
     pub fn crash_point(&self) -> &CrashPoint<'w> {
@@ -83,7 +84,7 @@ impl<'w> PointView<'w> {
         self.places.get_or_init(lines).get(&id).copied()
     }
 
-    /// How many crash states there are, with every store whole.
+    /// How many crash states there are, with the stores of each line whole and in order.
     pub fn state_count(&self) -> BigUint {
         self.crash.state_count()
     }
@@ -97,7 +98,7 @@ impl<'w> PointView<'w> {
         if content == everything_of(line) {
             return self.newest.borrow_mut().bytes(line, self.guaranteed);
         }
-        if let Some(distinct) = self.distinct.borrow().get(&index).filter(|_| content.torn.is_empty()) {
+        if let Some(distinct) = self.distinct.borrow().get(&index).filter(|_| content.is_whole()) {
             let found =
                 distinct.contents.binary_search_by_key(&Reverse(content.kept), |(known, _)| Reverse(known.kept));
             if let Ok(at) = found {
@@ -118,7 +119,8 @@ impl<'w> PointView<'w> {
         }
     }
 
-    /// The contents of a dirty line that differ in their bytes, with these.
+    /// The contents of a dirty line with its stores whole and in order that differ in their bytes, with these: everything first, then fewer
+    /// and fewer stores. Of several with equal bytes it is the one with the most stores.
     pub fn distinct_contents(&self, index: usize) -> Rc<DistinctContents> {
         if let Some(known) = self.distinct.borrow().get(&index) {
             return Rc::clone(known);
@@ -140,6 +142,53 @@ impl<'w> PointView<'w> {
         let distinct = Rc::new(DistinctContents { contents, are_all: left_out == 0 });
         self.distinct.borrow_mut().insert(index, Rc::clone(&distinct));
         distinct
+    }
+
+    /// What else a dirty line can have: wide stores cut, non-temporal ones out of order. Without those whose bytes whole stores have, too; the likely
+    /// ones first, as [`LineView::cuts`] has them.
+    pub fn distinct_cuts(&self, index: usize) -> Rc<DistinctContents> {
+        if let Some(known) = self.cuts.borrow().get(&index) {
+            return Rc::clone(known);
+        }
+        let line = &self.lines()[index];
+        let mut cuts = line.cuts().expect("the walk's tracker keeps bytes").peekable();
+        let mut contents = Vec::new();
+        let mut are_all = true;
+        if cuts.peek().is_some() {
+            let whole = self.distinct_contents(index);
+            are_all = whole.are_all;
+            let mut known: FxHashSet<LineBytes> = whole.contents.iter().map(|(_, bytes)| *bytes).collect();
+            let taken: Vec<Content> = cuts.by_ref().take(MOST_CUTS).collect();
+            let first = taken.iter().map(|content| content.kept).min().unwrap_or_default();
+            let prefixes = self.prefixes(index, first as usize);
+            for content in taken {
+                let mut bytes = prefixes[(content.kept - first) as usize];
+                line.overlay_ahead(content, &mut bytes).expect("a content of this line");
+                self.guaranteed.cut(line.id(), &mut bytes);
+                if known.insert(bytes) {
+                    contents.push((content, bytes));
+                }
+            }
+            are_all &= cuts.peek().is_none();
+        }
+        let distinct = Rc::new(DistinctContents { contents, are_all });
+        self.cuts.borrow_mut().insert(index, Rc::clone(&distinct));
+        distinct
+    }
+
+    /// The bytes of a line with the first `first` of its stores, with one more, and so on.
+    fn prefixes(&self, index: usize, first: usize) -> Vec<LineBytes> {
+        let line = &self.lines()[index];
+        let mut bytes = self.guaranteed.line(line.id());
+        let mut prefixes = Vec::new();
+        for (kept, store) in line.stores().iter().enumerate() {
+            if kept >= first {
+                prefixes.push(bytes);
+            }
+            let stored = line.bytes(store).expect("the walk's tracker keeps bytes");
+            bytes[store.start as usize..][..stored.len()].copy_from_slice(stored);
+        }
+        prefixes
     }
 
     /// The image of a state.

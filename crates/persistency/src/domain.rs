@@ -44,6 +44,8 @@ pub struct Domain {
     /// The line used last: runs of stores to one line skip the table.
     last: Option<(LineId, Slot)>,
     threads: Threads,
+    /// Lines whose newest store may be half done.
+    unfinished: Vec<Slot>,
     /// Per pool number, the highest line that was ever dirty: growing a file need not look for lines past its end.
     highest: Vec<Option<LineNo>>,
     pub(crate) guaranteed: Vec<SettledStore>,
@@ -60,6 +62,7 @@ impl Domain {
             free: Vec::new(),
             last: None,
             threads: Threads::default(),
+            unfinished: Vec::new(),
             highest: Vec::new(),
             guaranteed: Vec::new(),
             discarded: Vec::new(),
@@ -165,6 +168,18 @@ impl Domain {
             self.release(slot);
         }
         settled
+    }
+
+    /// The newest store of the line may be half done, until [`finish`](Self::finish).
+    pub fn leave_unfinished(&mut self, slot: Slot) {
+        self.unfinished.push(slot);
+    }
+
+    /// What was half done is done, and guaranteed.
+    pub fn finish(&mut self) {
+        while let Some(slot) = self.unfinished.pop() {
+            self.guarantee(slot, self.newest(slot));
+        }
     }
 
     /// Everything pending on these lines of the pool is guaranteed; says how many lines and stores newly are.

@@ -8,10 +8,12 @@
 //!
 //! # The model
 //! 1. A store through the cache is guaranteed when it takes place. So without non-temporal stores a crash point has
-//!    exactly one crash state, and the states of a run are the prefixes of the trace.
-//! 2. Non-temporal stores are as in [ADR](crate::adr): pending until the next fence of their thread; of those to one
-//!    line some prefix is in PM. A cached store to the line drains those before it.
-//! 3. Flushes do nothing. Fences, locked instructions and `msync`/`fsync` are as in ADR.
+//!    exactly one crash state, and the states of a run are the prefixes of the trace: crash points lie after every store.
+//! 2. Power can fail in the middle of a store that is wider than a granule or has parts on two lines: until the next event, of whatever
+//!    thread, any of its granules may be in PM. `movdir64b` is whole.
+//! 3. Non-temporal stores are as in [ADR](crate::adr): pending until the next fence of their thread; of those to one
+//!    line each granule gets its stores in order. A cached store to the line drains those before it.
+//! 4. Flushes do nothing. Fences, locked instructions and `msync`/`fsync` are as in ADR.
 //!
 //! # Deviations
 //! - A flush of another core's line cannot drain that core's write-combining buffers, a flush of the own core's may;
@@ -19,18 +21,16 @@
 //! - Px86 has no eADR. Store buffers are not in the trace (event rule 1): a store takes place when it is recorded.
 //!
 //! # What it can miss
-//! - Power failing *inside* one event: a string instruction or a wide store half done. ADR has these states as tears
-//!   of pending stores; here the store is guaranteed once it is in the trace.
-//! - What [ADR](crate::adr) can miss about non-temporal stores and file-system calls.
+//! - What [ADR](crate::adr) can miss about interleavings, non-temporal stores and file-system calls.
 //!
 //! # What it can report wrongly
-//! - What [ADR](crate::adr) can about non-temporal stores.
+//! - What [ADR](crate::adr) can about non-temporal stores and about wide ones.
 
 use trace::event::{FlushKind, ThreadId};
 
-use crate::domain::{Domain, Route, Slot};
+use crate::domain::{Domain, Slot};
 use crate::effect::{FenceEffect, FlushVerdict};
-use crate::model::{Barrier, Fences, Flushed, Model, ModelKind};
+use crate::model::{Barrier, Fences, Flushed, Model, ModelKind, Stored};
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct X86Eadr {
@@ -46,13 +46,19 @@ impl Model for X86Eadr {
         false
     }
 
-    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, route: Route) {
+    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, store: Stored) {
         let upto = domain.newest(slot);
-        if route.bypasses_cache() {
+        if store.route.bypasses_cache() {
             domain.ask_by_streaming(thread, slot, upto);
+        } else if store.can_tear {
+            domain.leave_unfinished(slot);
         } else {
             domain.guarantee(slot, upto);
         }
+    }
+
+    fn proceed(&self, domain: &mut Domain) {
+        domain.finish();
     }
 
     fn flush(&self, _: &mut Domain, _: ThreadId, _: Option<Slot>, kind: FlushKind) -> Flushed {

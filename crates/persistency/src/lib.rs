@@ -12,6 +12,7 @@
 //! Plain Rust, no I/O; memory grows with the dirty lines, not with the trace (see [`Detail`](domain::Detail)).
 
 pub mod adr;
+pub mod content;
 pub mod domain;
 pub mod eadr;
 pub mod effect;

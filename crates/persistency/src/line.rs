@@ -88,8 +88,7 @@ impl ByteMask {
 }
 
 /// A set of granules of a line: bit *i* is bytes *8i* to *8i+7*.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[serde(transparent)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct GranuleMask(pub u8);
 
 impl GranuleMask {
@@ -107,16 +106,6 @@ impl GranuleMask {
     /// The bytes of these granules.
     pub fn bytes(self) -> ByteMask {
         ByteMask((0..8).filter(|g| self.0 >> g & 1 == 1).fold(0, |mask, g| mask | 0xff << (8 * g)))
-    }
-
-    /// Every subset except the empty one and the whole: the ways in which a store of these granules can tear.
-    pub fn proper_subsets(self) -> impl Iterator<Item = GranuleMask> {
-        let whole = self.0;
-        // Counts through the subsets of `whole` in ascending order: borrow the carry across the bits outside it.
-        std::iter::successors(Some(0u8), move |&sub| Some(sub.wrapping_sub(whole) & whole))
-            .skip(1)
-            .take_while(move |&sub| sub != whole && sub != 0)
-            .map(GranuleMask)
     }
 }
 
@@ -137,17 +126,6 @@ mod tests {
                     );
                 }
             }
-        }
-    }
-
-    #[test]
-    fn a_mask_of_g_granules_has_two_to_the_g_less_two_tears() {
-        for whole in 0..=255u8 {
-            let subsets: Vec<_> = GranuleMask(whole).proper_subsets().collect();
-            let expected = (1u32 << whole.count_ones()).saturating_sub(2);
-            assert_eq!(subsets.len() as u32, expected, "{whole:#b}");
-            assert!(subsets.iter().all(|s| s.0 & !whole == 0 && s.0 != 0 && s.0 != whole));
-            assert!(subsets.windows(2).all(|w| w[0] < w[1]));
         }
     }
 

@@ -5,8 +5,8 @@
 //! 1. [`Model::stored`] is called after a store was appended to its line, once per line that it touches.
 //!    The model guarantees what is now certain and lets the store ask for itself if a fence will complete it.
 //! 2. [`Model::flush`] and [`Model::fence`] never append stores.
-//! 3. A guarantee is a prefix of the line's stores. A model in which the stores of a line can reach PM in another
-//!    order does not fit here: the crash states of a point would no longer be a product over lines.
+//! 3. A guarantee is a prefix of the line's stores. What can be in PM of those that are not guaranteed is the same for all models: see
+//!    [`content`](crate::content). Lines are independent, so the crash states of a point are a product over lines.
 //! 4. What is guaranteed once stays so.
 //! 5. A model holds settings only; all state lives in the [`Domain`].
 //!
@@ -79,6 +79,14 @@ impl Flushed {
     }
 }
 
+/// What a model is told of a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stored {
+    pub route: Route,
+    /// It is wider than a granule, or has parts on two lines: it can be half done.
+    pub can_tear: bool,
+}
+
 /// A persistency model. See the module's header for its duties.
 pub trait Model: fmt::Debug + Send + Sync {
     fn kind(&self) -> ModelKind;
@@ -87,7 +95,12 @@ pub trait Model: fmt::Debug + Send + Sync {
     fn needs_flushes(&self) -> bool;
 
     /// The newest store of the line in `slot` has just been executed by `thread`.
-    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, route: Route);
+    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, store: Stored);
+
+    /// Another event is about to happen: the one before it is over.
+    fn proceed(&self, domain: &mut Domain) {
+        let _ = domain;
+    }
 
     /// `thread` flushed a line of a pool; `slot` is none when nothing on it is pending.
     fn flush(&self, domain: &mut Domain, thread: ThreadId, slot: Option<Slot>, kind: FlushKind) -> Flushed;

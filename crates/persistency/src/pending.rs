@@ -3,7 +3,7 @@
 use trace::event::{EventId, ThreadId};
 
 use crate::domain::Detail;
-use crate::line::{ByteMask, GranuleMask, LineId};
+use crate::line::{ByteMask, LineId};
 
 /// Place of a store among the stores of its line. Never reused within a slot, not even by the next line that
 /// lives there, so that a mark which outlived its line settles nothing.
@@ -56,10 +56,9 @@ impl PendingStore {
         ByteMask::range(self.start, self.len)
     }
 
-    /// The granules at which it can tear; none for a store that reaches PM whole.
-    pub fn tears_at(&self) -> GranuleMask {
-        let granules = self.mask().granules();
-        if self.route == Route::Direct64 || granules.count() < 2 { GranuleMask::EMPTY } else { granules }
+    /// Can a part of it be in PM without the rest?
+    pub fn can_tear(&self) -> bool {
+        self.route != Route::Direct64 && self.mask().granules().count() > 1
     }
 }
 

@@ -3,40 +3,14 @@
 use std::collections::BTreeMap;
 
 use num_bigint::BigUint;
-use serde::{Deserialize, Serialize};
 use trace::event::ThreadId;
 
+use crate::content;
+pub use crate::content::{Ahead, Content};
 use crate::domain::{Detail, PendingStore};
-use crate::line::{GranuleMask, LINE_BYTES, LineId};
+use crate::line::{ByteMask, LINE_BYTES, LineId};
 use crate::pending::{Line, Mark};
 use crate::states::{Base, CrashState, States};
-
-/// How much of a line's pending stores is in PM.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Content {
-    /// So many of the oldest, whole.
-    pub kept: u32,
-    /// These granules of the one after them; empty unless it is torn.
-    #[serde(default, skip_serializing_if = "is_whole")]
-    pub torn: GranuleMask,
-}
-
-fn is_whole(torn: &GranuleMask) -> bool {
-    torn.is_empty()
-}
-
-impl Content {
-    pub fn whole(kept: u32) -> Self {
-        Content { kept, torn: GranuleMask::EMPTY }
-    }
-}
-
-/// Whether stores that are wider than a granule can be cut.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Tearing {
-    Whole,
-    Granules,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PointError {
@@ -67,7 +41,7 @@ impl<'t> LineView<'t> {
         self.line.pending()
     }
 
-    /// The stores that are not guaranteed, oldest first; some prefix of them is in PM. With
+    /// The stores that are not guaranteed, oldest first; see [`crate::content`] for how they reach PM. With
     /// [`Detail::LastWriters`] those are missing whose bytes have all been stored again.
     pub fn stores(&self) -> &'t [PendingStore] {
         self.line.stores()
@@ -93,63 +67,70 @@ impl<'t> LineView<'t> {
         Ok(self.line.bytes_of(store))
     }
 
-    /// Everything that can be in PM of this line, from nothing to all.
-    pub fn contents(&self, tearing: Tearing) -> Result<impl Iterator<Item = Content> + use<'t>, PointError> {
+    /// Everything that can be in PM of this line: first the stores in their order, whole, from nothing to all; then what is
+    /// torn or out of order.
+    pub fn contents(&self) -> Result<impl Iterator<Item = Content> + use<'t>, PointError> {
+        let cuts = self.cuts()?;
+        let whole = (0..=self.line.stores().len()).map(|kept| Content::whole(kept as u32));
+        Ok(whole.chain(cuts))
+    }
+
+    /// The contents that are no prefix of the stores: wide stores cut at granules, non-temporal ones out of order. Those of the newest stores
+    /// come first, and those without holes come before the others.
+    pub fn cuts(&self) -> Result<impl Iterator<Item = Content> + use<'t>, PointError> {
         self.needs(Detail::Stores)?;
-        let stores = self.line.stores();
-        Ok((0..=stores.len()).flat_map(move |kept| {
-            let next = stores.get(kept).filter(|_| tearing == Tearing::Granules);
-            let cut = next.map_or(GranuleMask::EMPTY, PendingStore::tears_at);
-            let torn = std::iter::once(GranuleMask::EMPTY).chain(cut.proper_subsets());
-            torn.map(move |torn| Content { kept: kept as u32, torn })
-        }))
+        Ok(content::cuts(self.line.stores()))
     }
 
     /// How many [`contents`](Self::contents) there are.
-    pub fn content_count(&self, tearing: Tearing) -> Result<u64, PointError> {
-        if tearing == Tearing::Whole {
-            return Ok(self.pending() + 1);
-        }
+    pub fn content_count(&self) -> Result<BigUint, PointError> {
         self.needs(Detail::Stores)?;
-        let tears = |store: &PendingStore| (1u64 << store.tears_at().count()).saturating_sub(2);
-        Ok(self.pending() + 1 + self.stores().iter().map(tears).sum::<u64>())
+        Ok(content::count(self.line.stores()))
+    }
+
+    /// Calls `each` with every store of a content, oldest first, and with the bytes of the line that it has of that store.
+    pub fn for_each_store(&self, content: Content, each: impl FnMut(&PendingStore, ByteMask)) {
+        content.for_each_store(self.line.stores(), each);
     }
 
     /// Puts the stores of `content` onto `bytes`, which hold what is guaranteed of this line.
     pub fn overlay(&self, content: Content, bytes: &mut [u8; LINE_BYTES]) -> Result<(), PointError> {
         self.needs(Detail::Bytes)?;
         self.check(content)?;
-        let (whole, rest) = self.stores().split_at(content.kept as usize);
-        for store in whole {
-            let at = store.start as usize;
-            bytes[at..at + store.len as usize].copy_from_slice(self.line.bytes_of(store));
-        }
-        if let (Some(store), false) = (rest.first(), content.torn.is_empty()) {
-            let cut = content.torn.bytes().and(store.mask());
-            for (i, &byte) in self.line.bytes_of(store).iter().enumerate() {
-                let at = store.start as usize + i;
-                if cut.0 >> at & 1 == 1 {
-                    bytes[at] = byte;
-                }
-            }
-        }
+        content.for_each_store(self.line.stores(), |store, there| self.put(store, there, bytes));
         Ok(())
+    }
+
+    /// As [`overlay`](Self::overlay), where `bytes` hold the stores that are kept already.
+    pub fn overlay_ahead(&self, content: Content, bytes: &mut [u8; LINE_BYTES]) -> Result<(), PointError> {
+        self.needs(Detail::Bytes)?;
+        self.check(content)?;
+        let rest = &self.line.stores()[content.kept as usize..];
+        Content { kept: 0, ..content }.for_each_store(rest, |store, there| self.put(store, there, bytes));
+        Ok(())
+    }
+
+    fn put(&self, store: &PendingStore, there: ByteMask, bytes: &mut [u8; LINE_BYTES]) {
+        let (at, stored) = (store.start as usize, self.line.bytes_of(store));
+        if there == store.mask() {
+            bytes[at..at + stored.len()].copy_from_slice(stored);
+            return;
+        }
+        for (at, &byte) in (at..).zip(stored).filter(|(at, _)| there.0 >> at & 1 == 1) {
+            bytes[at] = byte;
+        }
     }
 
     /// Can this be in PM of the line?
     pub fn check(&self, content: Content) -> Result<(), PointError> {
         let pending = self.pending();
-        let impossible = Err(PointError::Impossible { line: self.id(), pending, content });
-        if u64::from(content.kept) > pending {
-            return impossible;
-        }
-        if content.torn.is_empty() {
-            return Ok(());
-        }
-        self.needs(Detail::Stores)?;
-        let cut = self.stores().get(content.kept as usize).map_or(GranuleMask::EMPTY, PendingStore::tears_at);
-        let proper = content.torn.0 & !cut.0 == 0 && content.torn != cut;
-        if proper { Ok(()) } else { impossible }
+        let possible = if content.is_whole() {
+            u64::from(content.kept) <= pending
+        } else {
+            self.needs(Detail::Stores)?;
+            content.is_possible(self.line.stores())
+        };
+        if possible { Ok(()) } else { Err(PointError::Impossible { line: self.id(), pending, content }) }
     }
 
     fn needs(&self, need: Detail) -> Result<(), PointError> {
@@ -205,19 +186,18 @@ impl<'t> CrashPoint<'t> {
         self.lines.binary_search_by_key(&id, LineView::id).ok().map(|at| &self.lines[at])
     }
 
-    /// How many crash states there are, with every store whole: exact at every [`Detail`].
+    /// How many crash states there are with the stores of each line whole and in order: exact at every [`Detail`].
     pub fn state_count(&self) -> BigUint {
         product(self.lines.iter().map(|line| line.pending() + 1))
     }
 
-    /// How many crash states there are when wide stores can tear.
+    /// How many crash states there are.
     pub fn torn_state_count(&self) -> Result<BigUint, PointError> {
-        let counts: Result<Vec<u64>, PointError> =
-            self.lines.iter().map(|line| line.content_count(Tearing::Granules)).collect();
-        Ok(product(counts?.into_iter()))
+        let counts: Result<Vec<BigUint>, PointError> = self.lines.iter().map(LineView::content_count).collect();
+        Ok(counts?.into_iter().product())
     }
 
-    /// All crash states with every store whole, those nearest to `base` first: by the number of stores
+    /// All crash states with the stores of each line whole and in order, those nearest to `base` first: by the number of stores
     /// that they have more (or fewer), then by line.
     pub fn states(&self, base: Base) -> States {
         States::new(base, self.lines.iter().map(|line| (line.id(), line.pending())).collect())

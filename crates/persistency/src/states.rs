@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::content::Content;
 use crate::line::LineId;
-use crate::point::{Content, LineView};
+use crate::point::LineView;
 
 /// What the lines that a crash state does not name have in PM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -54,6 +55,11 @@ impl States {
             room[i] = room[i + 1] + pending;
         }
         States { base, lines, room, steps: Vec::new(), done: false }
+    }
+
+    /// Every way to go at most so many steps on each line, the fewest steps first: `kept` is the number of steps.
+    pub fn counting(lines: Vec<(LineId, u64)>) -> Self {
+        States::new(Base::Guaranteed, lines)
     }
 
     /// How many stores the next state has more, or fewer, than the base; none when there is no next one.

@@ -4,8 +4,8 @@ use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, Place, PoolId
 
 use crate::domain::{Detail, Domain, Route};
 use crate::effect::{Effect, FenceEffect, FlushEffect, FlushVerdict, SettledStore, StoredLine};
-use crate::line::{ByteMask, LINE_BYTES, LineId};
-use crate::model::{Barrier, Model};
+use crate::line::{ByteMask, GRANULE_BYTES, LINE_BYTES, LineId};
+use crate::model::{Barrier, Model, Stored};
 use crate::pending::Origin;
 use crate::point::{AskedLine, CrashPoint, LineView};
 use crate::range::{line_parts, page_lines, whole_lines};
@@ -105,6 +105,7 @@ impl Tracker {
         self.domain.guaranteed.clear();
         self.domain.discarded.clear();
         self.domain.settled_bytes.clear();
+        self.model.proceed(&mut self.domain);
         let effect = self.take(id, event);
         Step { effect, tracker: self }
     }
@@ -189,13 +190,16 @@ impl Tracker {
     }
 
     fn store(&mut self, origin: &Origin, place: Place, bytes: &[u8]) -> Effect {
-        for part in line_parts(place, bytes.len()) {
-            self.store_part(origin, part.line, part.start, &bytes[part.at..part.at + part.len as usize]);
+        let mut parts = line_parts(place, bytes.len()).peekable();
+        let mut several = false;
+        while let Some(part) = parts.next() {
+            several |= parts.peek().is_some();
+            self.store_part(origin, part.line, part.start, &bytes[part.at..part.at + part.len as usize], several);
         }
         Effect::Store
     }
 
-    fn store_part(&mut self, origin: &Origin, id: LineId, start: u8, bytes: &[u8]) {
+    fn store_part(&mut self, origin: &Origin, id: LineId, start: u8, bytes: &[u8], is_part: bool) {
         let slot = self.domain.find_or_insert(id);
         let line = self.domain.line(slot);
         let written = ByteMask::range(start, bytes.len() as u8);
@@ -206,7 +210,10 @@ impl Tracker {
             flush_in_flight: line.cached > line.guaranteed && line.flushed_by_any() >= line.cached,
         });
         self.domain.append(slot, origin, start, bytes);
-        self.model.stored(&mut self.domain, origin.thread, slot, origin.route);
+        let last = start as usize + bytes.len() - 1;
+        let can_tear = is_part || start as usize / GRANULE_BYTES != last / GRANULE_BYTES;
+        let store = Stored { route: origin.route, can_tear };
+        self.model.stored(&mut self.domain, origin.thread, slot, store);
     }
 
     fn zero(&mut self, origin: &Origin, place: Place, len: u64) -> Effect {

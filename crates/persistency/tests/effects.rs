@@ -1,11 +1,12 @@
 //! What a step tells `lint` and the strategies: verdicts on flushes and fences, overwritten bytes, whose stores became
 //! guaranteed, what a thread leaves behind.
 
+use persistency::content::{Ahead, Content};
 use persistency::domain::{Detail, Route};
 use persistency::effect::{Effect, FenceEffect, FlushEffect, FlushVerdict};
-use persistency::line::{ByteMask, GranuleMask, LineId};
+use persistency::line::{ByteMask, LineId};
 use persistency::model::{Fences, ModelKind};
-use persistency::point::{Content, PointError, Tearing};
+use persistency::point::PointError;
 use persistency::states::Base;
 use persistency::tracker::{Step, Tracker};
 use trace::event::{
@@ -287,11 +288,17 @@ fn a_state_that_cannot_be_is_refused() {
     assert_eq!(refused, Err(PointError::Impossible { line: line(0), pending: 1, content: too_many }));
     assert_eq!(bytes, [0; 64]);
     // A tear is some granules of the next store, not all, and none of another's.
-    for (torn, possible) in [(0b01, true), (0b10, true), (0b11, false), (0b100, false), (0b101, false)] {
-        let content = Content { kept: 0, torn: GranuleMask(torn) };
-        assert_eq!(point.lines()[0].check(content).is_ok(), possible, "{torn:#b}");
+    let cut = |kept, ahead: [u16; 3]| {
+        let mut counts = [0; 8];
+        counts[..3].copy_from_slice(&ahead);
+        Content { kept, ahead: Ahead(counts) }
+    };
+    for (ahead, possible) in
+        [([1, 0, 0], true), ([0, 1, 0], true), ([1, 1, 0], false), ([0, 0, 1], false), ([2, 0, 0], false)]
+    {
+        assert_eq!(point.lines()[0].check(cut(0, ahead)).is_ok(), possible, "{ahead:?}");
     }
-    assert!(point.lines()[0].check(Content { kept: 1, torn: GranuleMask(1) }).is_err());
+    assert!(point.lines()[0].check(cut(1, [1, 0, 0])).is_err());
     let state = point.states(Base::Everything).next().unwrap();
     assert_eq!(state.content(&point.lines()[0]), Content::whole(1));
     run.clwb(A, 0);
@@ -304,13 +311,13 @@ fn too_little_detail_is_said_not_guessed() {
     let mut run = Run::new(ModelKind::X86Adr, Detail::Stores);
     run.store(A, 0, &[1; 16]);
     let view = run.tracker.line(line(0)).unwrap();
-    assert_eq!(view.content_count(Tearing::Granules), Ok(4));
+    assert_eq!(view.content_count(), Ok(4u32.into()));
     let error = view.overlay(Content::whole(1), &mut [0; 64]).unwrap_err();
     assert_eq!(error, PointError::TooLittleDetail { have: Detail::Stores, need: Detail::Bytes });
     assert!(error.to_string().contains("make it with Detail::Bytes"), "{error}");
     let mut run = Run::new(ModelKind::X86Adr, Detail::LastWriters);
     run.store(A, 0, &[1; 16]);
-    assert!(run.tracker.line(line(0)).unwrap().contents(Tearing::Whole).is_err());
+    assert!(run.tracker.line(line(0)).unwrap().contents().is_err());
 }
 
 #[test]

@@ -70,6 +70,12 @@ pub enum Contradiction {
     Verdicts { one: String, other: String },
 }
 
+impl Contradiction {
+    pub(crate) fn verdicts(one: &Verdict, other: &Verdict) -> Self {
+        Contradiction::Verdicts { one: describe(one), other: describe(other) }
+    }
+}
+
 #[derive(Debug)]
 struct Node {
     /// Looks with a single known content each.
@@ -207,7 +213,7 @@ impl ReadTree {
                     return match path.get(at) {
                         Some(own) => Err(self.reads_differ(at, None, Some(own))),
                         None if known.agrees(verdict) => Ok(Inserted::Known),
-                        None => Err(Contradiction::Verdicts { one: describe(known), other: describe(verdict) }),
+                        None => Err(Contradiction::verdicts(known, verdict)),
                     };
                 }
                 End::Branch { look, children } => {

@@ -4,7 +4,7 @@
 //! system call leaves in flight; the like of it here is a line, not a store: a record of forty bytes is five stores to one
 //! line, and what a bug does not survive is that all five are missing. So a line counts once however many of its stores
 //! are there or missing. Lines that go from one extreme to the other come first; then those with some of their stores.
-//! Lines that were stored to last come before others: lines that nobody ever flushes are many, old, and seldom to blame.
+//! Stores are whole and in order; cuts are for *visible*. Lines that were stored to last come before others: lines that nobody ever flushes are many, old, and seldom to blame.
 
 use std::cmp::Reverse;
 

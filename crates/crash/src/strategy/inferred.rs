@@ -46,12 +46,14 @@ impl Eq for KnownConditions {}
 pub struct Inferred {
     /// In reverse.
     states: Vec<CrashState>,
+    is_partial: bool,
 }
 
 impl Inferred {
     /// Names nothing if nothing was chosen.
     pub fn new(view: &PointView<'_>, index: u64, times: u64) -> Self {
-        Inferred { states: view.chosen().at(times, index).iter().rev().cloned().collect() }
+        let states = view.chosen().at(times, index).iter().rev().cloned().collect();
+        Inferred { states, is_partial: view.chosen().is_partial(index) }
     }
 }
 
@@ -61,6 +63,6 @@ impl Strategy for Inferred {
     }
 
     fn reach(&self) -> Reach {
-        Reach::Done
+        if self.is_partial { Reach::Capped } else { Reach::Done }
     }
 }

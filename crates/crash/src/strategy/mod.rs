@@ -1,12 +1,12 @@
 //! Strategies: which crash states of a point are tried, one file each.
 
+mod blind;
 pub mod few_lines;
 pub mod guaranteed_only;
 pub mod inferred;
 pub mod program_order;
 pub mod random;
 pub mod spec;
-pub mod torn;
 pub mod violation;
 pub mod visible;
 

@@ -1,4 +1,4 @@
-//! *random*: a seeded sample. Each dirty line gets one of its contents, all equally likely.
+//! *random*: a seeded sample. Each dirty line gets some prefix of its stores, all equally likely.
 //!
 //! Points with few lines give the same state again and again; those are drawn, and count towards the number, but are
 //! decided once.

@@ -12,8 +12,7 @@ use super::guaranteed_only::GuaranteedOnly;
 use super::inferred::Inferred;
 use super::program_order::ProgramOrder;
 use super::random::Random;
-use super::torn::Torn;
-use super::visible::Visible;
+use super::visible::{Limits, Visible};
 use crate::view::PointView;
 
 /// Names the states of one crash point that are to be decided, in a fixed order, the smallest deviation first.
@@ -37,7 +36,7 @@ pub trait Strategy: fmt::Debug {
 pub enum Reach {
     /// All states that it stands for.
     Done,
-    /// All states that recovery can tell apart at this point, with every store whole.
+    /// All states that recovery can tell apart at this point, those with torn and with reordered stores included.
     Distinguishable,
     /// It has a limit, and there were more.
     Capped,
@@ -60,6 +59,7 @@ pub enum StrategySpec {
         lines: u32,
         cap: u64,
     },
+    /// As [`Visible`](StrategySpec::Visible), with as many states with cuts as without.
     Torn {
         cap: u64,
     },
@@ -67,6 +67,7 @@ pub enum StrategySpec {
         seed: u64,
         states: u64,
     },
+    /// The limit is for states with whole stores; of those with cuts a quarter as many are tried.
     Visible {
         cap: Option<u64>,
     },
@@ -76,7 +77,9 @@ pub enum StrategySpec {
 const TIMES: u64 = 1;
 /// Per point, unless the user says otherwise.
 const FEW_LINES_CAP: u64 = 4096;
-const TORN_CAP: u64 = 64;
+const TORN_CAP: u64 = 1024;
+/// States with cuts that *visible* tries: its limit divided by this.
+const CUTS_PART: u64 = 4;
 
 impl StrategySpec {
     /// Starts on a crash point. `index` is the point's: the random ones differ from point to point.
@@ -86,9 +89,12 @@ impl StrategySpec {
             StrategySpec::GuaranteedOnly => Box::new(GuaranteedOnly::default()),
             StrategySpec::Inferred { times } => Box::new(Inferred::new(view, index, times)),
             StrategySpec::FewLines { lines, cap } => Box::new(FewLines::new(view, lines, cap)),
-            StrategySpec::Torn { cap } => Box::new(Torn::new(view, cap)),
+            StrategySpec::Torn { cap } => Box::new(Visible::new(Limits { whole: Some(cap), cuts: Some(cap) })),
             StrategySpec::Random { seed, states } => Box::new(Random::new(seed, index, states)),
-            StrategySpec::Visible { cap } => Box::new(Visible::new(cap)),
+            StrategySpec::Visible { cap } => {
+                let cuts = cap.map(|cap| cap / CUTS_PART);
+                Box::new(Visible::new(Limits { whole: cap, cuts }))
+            }
         }
     }
 
@@ -119,7 +125,7 @@ impl StrategySpec {
 
     /// Which states it tries depends on what recoveries read.
     pub fn learns(self) -> bool {
-        matches!(self, StrategySpec::Visible { .. })
+        matches!(self, StrategySpec::Visible { .. } | StrategySpec::Torn { .. })
     }
 
     /// Reads a list: `program-order,few-lines:2,random:7:100`. The order does not matter; it comes back sorted, the

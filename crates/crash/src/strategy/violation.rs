@@ -3,7 +3,9 @@
 use std::cmp::Reverse;
 
 use infer::{Conditions, Rule, Span, SpanNo};
+use persistency::content::Content;
 use persistency::line::LineId;
+use persistency::point::LineView;
 use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 use trace::event::{CodeAddr, EventId};
@@ -30,7 +32,7 @@ pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState)
     let touched = Touched::new(view, conditions, EventId(0), usize::MAX);
     let has = |store: &Store| {
         let line = view.crash_point().line(store.line).expect("stores are those of the point");
-        state.content(line).kept > store.place
+        has_store(line, state.content(line), store.place)
     };
     let mut found: Option<(Reverse<(EventId, EventId)>, Pair)> = None;
     touched.for_each_pair(conditions, |pair| {
@@ -54,6 +56,17 @@ pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState)
         |order| order.evidence,
     );
     Some(Broken { rule, first, missing, second, present, evidence })
+}
+
+/// Is this pending store of the line in PM, with at least one of its granules?
+fn has_store(line: &LineView<'_>, content: Content, place: u32) -> bool {
+    if content.is_whole() {
+        return content.kept > place;
+    }
+    let event = line.stores().get(place as usize).map(|store| store.event);
+    let mut found = false;
+    line.for_each_store(content, |store, _| found |= Some(store.event) == event);
+    found
 }
 
 /// A pending store, as far as it is on one line.
@@ -103,6 +116,8 @@ pub(crate) struct Touched {
     places: Vec<Touching>,
     /// Of these places.
     guardians: Vec<usize>,
+    /// There are more pending stores than were looked at.
+    pub is_partial: bool,
 }
 
 /// The stores to one place.
@@ -120,7 +135,8 @@ impl Touched {
     pub fn new(view: &PointView<'_>, conditions: &Conditions, fresh_from: EventId, most: usize) -> Self {
         let mut stores: Vec<Store> = Vec::new();
         let mut places: FxHashMap<SpanNo, Vec<usize>> = FxHashMap::default();
-        let oldest = newest_from(view, most);
+        let newest = newest_from(view, most);
+        let oldest = newest.unwrap_or_default();
         for line in view.lines() {
             let start = line.id().start();
             for (place, store) in (0..).zip(line.stores()).filter(|(_, store)| store.event >= oldest) {
@@ -141,7 +157,7 @@ impl Touched {
         places.sort_unstable_by_key(|touching| touching.place);
         let is_guardian = |at: &usize| conditions.guardian_at(places[*at].place).is_some();
         let guardians = (0..places.len()).filter(is_guardian).collect();
-        Touched { stores, places, guardians }
+        Touched { stores, places, guardians, is_partial: newest.is_some() }
     }
 
     /// For each store, with conditions and as pieces.
@@ -219,13 +235,13 @@ impl Touched {
     }
 }
 
-/// From which event on there are so many pending stores.
-fn newest_from(view: &PointView<'_>, most: usize) -> EventId {
+/// From which event on there are so many pending stores; none if there are no more in all.
+fn newest_from(view: &PointView<'_>, most: usize) -> Option<EventId> {
     let mut events: Vec<EventId> =
         view.lines().iter().flat_map(|line| line.stores()).map(|store| store.event).collect();
     if events.len() <= most {
-        return EventId(0);
+        return None;
     }
     let at = events.len() - most;
-    *events.select_nth_unstable(at).1
+    Some(*events.select_nth_unstable(at).1)
 }

@@ -1,6 +1,6 @@
 //! What is concluded from reads is what runs would have shown, and *visible* leaves nothing out.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
@@ -10,6 +10,7 @@ use crash::rounds::Selection;
 use crash::search::{Found, Search, SearchOptions};
 use crash::strategy::{Reach, StrategySpec};
 use crash::survey::Survey;
+use crash::view::PointView;
 use crash::walk::{Rules, Walk};
 use persistency::line::LineId;
 use persistency::states::{Base, CrashState};
@@ -18,7 +19,7 @@ use verdict::read::Read;
 use verdict::verdict::Verdict;
 
 use crate::recoveries::{Fake, Sight};
-use crate::traces::{Recorded, place, random, record, traces};
+use crate::traces::{Recorded, place, random, random_with, record, traces};
 
 pub fn options(strategies: &str) -> SearchOptions {
     let selection = Selection { every: true, density: Density::Stores, ..Selection::default() };
@@ -60,28 +61,44 @@ fn concluded_verdicts_are_those_of_runs() {
     assert!(saved > 5 * runs && failing > 300, "{runs} runs, {saved} saved, {failing} failing: too tame");
 }
 
-/// What recovery would see in each of the states of a point, tried one by one.
-fn all_sights(recorded: &Recorded, at: trace::EventId, fake: &Fake) -> (BTreeSet<Sight>, u64) {
+/// What recovery would see in each of the states of a point, tried one by one; none if there are too many.
+fn all_sights(recorded: &Recorded, at: trace::EventId, fake: &Fake) -> Option<(BTreeSet<Sight>, u64)> {
     let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
     walk.advance_to(at).unwrap();
     let view = walk.view();
-    let states = view.crash_point().states(Base::Guaranteed);
-    let looks: Vec<_> = states.map(|state| fake.look(&view.image(&state).unwrap())).collect();
+    if view.crash_point().torn_state_count().unwrap() > 2000u32.into() {
+        return None;
+    }
+    let states = all_states(&view);
+    let looks: Vec<_> = states.iter().map(|state| fake.look(&view.image(state).unwrap())).collect();
     let mut read_tree = BTreeSet::new();
     let failing = looks.iter().filter(|(verdict, sight)| read_tree.insert(sight.clone()) && !verdict.pass).count();
-    (read_tree, failing as u64)
+    Some((read_tree, failing as u64))
+}
+
+/// Every content of every line.
+fn all_states(view: &PointView<'_>) -> Vec<CrashState> {
+    let mut states = vec![Vec::new()];
+    for line in view.lines() {
+        let contents: Vec<_> = line.contents().unwrap().collect();
+        let with = |state: &Vec<_>, content| [&state[..], &[(line.id(), content)]].concat();
+        states = states.iter().flat_map(|state| contents.iter().map(move |&content| with(state, content))).collect();
+    }
+    states.into_iter().map(|lines| CrashState { base: Base::Guaranteed, lines }).collect()
 }
 
 #[test]
 fn visible_tries_each_distinguishable_state_once() {
     let mut most = 0;
     for seed in traces(400) {
-        let recorded = random(2000 + seed, 25);
-        let options = options("visible");
+        let lens: &[u64] = if seed % 8 == 0 { &[8, 16, 24, 64, 72] } else { &[1, 4, 8, 8, 8, 16] };
+        let recorded = random_with(2000 + seed, 25, lens);
+        let options = options("torn:5000");
         let survey = survey(&recorded, &options);
         let sights: Arc<Mutex<BTreeSet<Sight>>> = Arc::default();
         let mut fake = Fake::random(seed);
         for (point, _) in survey.points() {
+            let Some((expected, failing)) = all_sights(&recorded, point.at, &fake) else { continue };
             let mut one = options.clone();
             (one.selection.from, one.selection.to) = (Some(point.at), Some(point.at));
             sights.lock().unwrap().clear();
@@ -89,10 +106,6 @@ fn visible_tries_each_distinguishable_state_once() {
             let search = Search { equivalence: false, ..Search::new(&recorded.reader, &survey, &one) };
             let found = search.run(&mut [fake.clone()]).unwrap();
             let outcome = found.points.iter().find(|outcome| outcome.point == point).unwrap();
-            if outcome.states_possible > 400u32.into() {
-                continue;
-            }
-            let (expected, failing) = all_sights(&recorded, point.at, &fake);
             let here = found.points.len() as u64;
             assert_eq!(*sights.lock().unwrap(), expected, "trace {seed}, {point:?}");
             assert_eq!(outcome.strategies[0].reach, Reach::Distinguishable);
@@ -109,27 +122,42 @@ fn a_limit_is_kept_and_said() {
     let recorded = random(77, 60);
     let found = search(&recorded, &options("visible:3"), false, &mut [Fake::random(8)]);
     let capped: Vec<_> = found.points.iter().filter(|outcome| outcome.strategies[0].reach == Reach::Capped).collect();
-    assert!(!capped.is_empty() && capped.iter().all(|outcome| outcome.runs == 3));
+    // A quarter of three is no state with a cut.
+    assert!(!capped.is_empty() && capped.iter().all(|outcome| outcome.runs <= 3));
+    assert!(capped.iter().any(|outcome| outcome.runs == 3));
     assert_eq!(found.coverage.points_capped, capped.len() as u64);
-    assert!(!found.coverage.complete);
+    assert!(!found.coverage.complete && !found.coverage.exhaustive);
+    let recorded = random_with(77, 60, &[1, 4, 8]);
     let whole = search(&recorded, &options("visible"), true, &mut [Fake::random(8)]);
-    assert!(whole.coverage.complete);
+    assert!(whole.coverage.complete && !whole.coverage.exhaustive);
     assert!(whole.points.iter().all(|outcome| outcome.strategies[0].reach == Reach::Distinguishable));
     // Where a state fails, others may be hidden behind it.
     let masked = whole.points.iter().filter(|outcome| outcome.is_masked()).count() as u64;
     assert!(masked > 0 && whole.coverage.points_distinguished == whole.coverage.points_wanted - masked);
+    let passing = search(&recorded, &options("visible"), true, &mut [Fake::new(|image| {
+        image.line(0, 1);
+        Verdict::pass()
+    })]);
+    assert!(passing.coverage.exhaustive);
+    // Strategies that are through with what they stand for have not decided everything.
+    let some = search(&recorded, &options("program-order,few-lines:2"), true, &mut [Fake::random(8)]);
+    assert!(some.coverage.complete && !some.coverage.exhaustive);
 }
 
 #[test]
 fn without_reads_all_states_are_tried() {
-    let recorded = random(78, 20);
+    let recorded = random_with(78, 20, &[1, 8, 8, 16]);
     let mut silent = [Fake::random(8).silent()];
     let found = search(&recorded, &options("visible"), true, &mut silent);
     assert_eq!(found.coverage.runs_saved, 0);
     for outcome in &found.points {
         assert_eq!(outcome.strategies[0].reach, Reach::Distinguishable);
+        let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+        walk.advance_to(outcome.point.at).unwrap();
+        let view = walk.view();
         // States with equal bytes are one.
-        assert!(num_bigint::BigUint::from(outcome.decided()) <= outcome.states_possible);
+        let different: HashSet<_> = all_states(&view).iter().map(|state| view.key(state)).collect();
+        assert_eq!(outcome.decided(), different.len() as u64);
     }
     let capped = search(&recorded, &options("visible:3"), true, &mut silent);
     let reaches: Vec<_> = capped.points.iter().map(|outcome| outcome.strategies[0].reach).collect();
@@ -152,6 +180,7 @@ fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
     assert!(found.notes[0].starts_with(told), "{:?}", found.notes);
     // The first runs agree by chance, or read what no later state has; from the contradiction on all are run.
     assert!(found.coverage.recovery_runs > 200, "{:?}", found.coverage);
+    assert!(!found.coverage.exhaustive && found.coverage.points_distinguished == 0);
 
     let turns = AtomicU64::new(0);
     let fickle = Fake::new(move |image| {
@@ -160,7 +189,12 @@ fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
         if first { Verdict::pass() } else { Verdict::fail("exit 1", "") }
     });
     let found = search(&recorded, &options, false, &mut [fickle]);
-    assert_eq!(found.notes, [] as [&str; 0], "nothing is concluded, so nothing is compared");
+    let told = "recovery is not deterministic: two runs read the same from PM, one ended with `pass` and another with `exit 1`";
+    assert!(
+        found.notes.len() == 1 && found.notes[0].starts_with(told),
+        "equal images are run again: {:?}",
+        found.notes
+    );
 }
 
 /// Two workers at the same point, neither of which knows what the other has just inserted.

@@ -113,9 +113,13 @@ impl Naive {
         for (start, stored) in &history.stores[..kept] {
             bytes[*start..start + stored.len()].copy_from_slice(stored);
         }
-        if let Some((start, stored)) = history.stores.get(kept) {
-            for (at, &byte) in (*start..).zip(stored) {
-                if content.torn.0 >> (at / 8) & 1 == 1 {
+        for granule in 0..8 {
+            let range = granule * 8..granule * 8 + 8;
+            let touches =
+                |(start, stored): &&(usize, Vec<u8>)| *start < range.end && range.start < start + stored.len();
+            let later = history.stores[kept..].iter().filter(touches);
+            for (start, stored) in later.take(content.ahead.0[granule].into()) {
+                for (at, &byte) in (*start..).zip(stored).filter(|(at, _)| range.contains(at)) {
                     bytes[at] = byte;
                 }
             }
@@ -134,9 +138,15 @@ fn some_states(view: &PointView<'_>, index: u64) -> Vec<CrashState> {
         .into_iter()
         .flat_map(|base| view.crash_point().states(base).take(8))
         .collect();
-    for spec in StrategySpec::list("program-order,guaranteed-only,few-lines:2:10,torn:10,random:5:4").unwrap() {
+    for spec in StrategySpec::list("program-order,guaranteed-only,few-lines:2:10,random:5:4").unwrap() {
         let mut strategy = spec.start(view, index);
         states.extend(std::iter::from_fn(|| strategy.next(view)));
+    }
+    for (number, line) in view.lines().iter().enumerate() {
+        let distinct = view.distinct_cuts(number);
+        let cuts = line.cuts().unwrap().chain(distinct.contents.iter().map(|(content, _)| *content));
+        let cut = |content| CrashState { base: Base::Everything, lines: vec![(line.id(), content)] };
+        states.extend(cuts.step_by(1 + index as usize % 5).take(12).map(cut));
     }
     states
 }

@@ -77,7 +77,8 @@ fn points_after_stores_replace_those_before_fences() {
         r.push(0, 0, Fence { kind: FenceKind::Sfence });
     });
     let stores = points(&recorded, Density::Stores);
-    assert_eq!(stores, [(1, PointKind::AfterStore), (2, PointKind::AfterStore), (4, PointKind::AfterStore)]);
+    let after = PointKind::AfterStore;
+    assert_eq!(stores, [(0, PointKind::FirstStore), (1, after), (2, after), (4, after)]);
     assert_eq!(points(&recorded, Density::Fences), [(2, PointKind::Flush), (4, PointKind::Fence)]);
 }
 

@@ -91,20 +91,24 @@ pub fn place(pool: u32, offset: u64) -> Place {
 
 /// So many events of two threads.
 pub fn random(seed: u64, events: u64) -> Recorded {
+    random_with(seed, events, &[1, 4, 8, 8, 8, 16, 24, 64, 72])
+}
+
+/// With stores of these lengths.
+pub fn random_with(seed: u64, events: u64, lens: &[u64]) -> Recorded {
     let mut rng = Rng(seed);
     record(|recording| {
         for index in 0..events {
-            random_event(&mut rng, recording, index);
+            random_event(&mut rng, recording, index, lens);
         }
     })
 }
 
-fn random_event(rng: &mut Rng, recording: &mut Recording, index: u64) {
+fn random_event(rng: &mut Rng, recording: &mut Recording, index: u64, lens: &[u64]) {
     let (thread, site) = (rng.below(2) as u32, rng.below(6));
     let pool = usize::from(rng.below(4) == 0);
     let line = LINES[pool][rng.below(LINES[pool].len() as u64) as usize];
     let at = place(pool as u32, line * 64);
-    let lens = [1, 4, 8, 8, 8, 16, 24, 64, 72];
     let len = lens[rng.below(lens.len() as u64) as usize];
     let start = place(pool as u32, line * 64 + rng.below(64 - len.min(56)) / 4 * 4);
     let bytes = vec![1 + rng.below(3) as u8; len as usize];

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use persistency::model::{Fences, ModelKind};
 use trace::event::{FenceKind, FlushKind, StoreKind};
 
-use crate::program::{Act, LINES, Op, Writer, parts};
+use crate::program::{Act, CELL_GRANULES, LINES, Op, Writer, parts};
 
 /// For each place of the trace, how many stores of each line are not settled just after it.
 pub fn pending(ops: &[Op], kind: ModelKind, fences: Fences) -> Vec<BTreeMap<usize, u64>> {
@@ -51,5 +51,13 @@ fn settles_itself(ops: &[Op], store: usize, line: usize, kind: ModelKind, fences
         Act::Fsync => true,
         _ => false,
     }) || (streamed && fenced(store, ops[store].thread))
-        || (!streamed && kind == ModelKind::X86Eadr)
+        || (!streamed && kind == ModelKind::X86Eadr && !(store + 1 == ops.len() && is_wide(&ops[store])))
+}
+
+/// Power may fail in the middle of it.
+fn is_wide(op: &Op) -> bool {
+    let Act::Store { line, first, cells, .. } = op.act else { return false };
+    let granules = |cells: &std::ops::Range<usize>| CELL_GRANULES[cells.start] != CELL_GRANULES[cells.end - 1];
+    let parts = parts(line, first, cells);
+    parts.len() > 1 || parts.iter().any(|(_, cells)| granules(cells))
 }

@@ -2,16 +2,15 @@
 //! prefixes of the models must come out of what this machine does with whole contents.
 //!
 //! Each line is a pile of layers above PM: its content in the cache, or a write-combining buffer of some thread. At
-//! any time the lowest layer of a line may be written to PM; a cached store changes the cache if that is on top of
-//! the pile, else (a buffer drained into it) opens a new layer. A `clwb` is under way from the moment it is
+//! any time the lowest layer of a line may be written to PM, and of a buffer with nothing but buffers of its thread below it any granule
+//! that none of those has; a cached store changes the cache if that is on top of the pile, else (a buffer drained into it) opens a new layer. A `clwb` is under way from the moment it is
 //! executed until it is done, at any time later; then the cache content has been written back. A fence is a *filter*: it
 //! waits, so only those runs go on in which nothing of its thread is under way. Power failure loses the layers;
-//! with eADR it first writes every cache back.
+//! with eADR it first writes every cache back. It may come in the middle of a store.
 
 use std::collections::HashSet;
 
 use persistency::model::{Fences, ModelKind};
-use persistency::point::Tearing;
 use rustc_hash::FxHashSet;
 use trace::event::{FenceKind, FlushKind, StoreKind};
 
@@ -26,6 +25,8 @@ enum Holder {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Layer {
     holder: Holder,
+    /// Never lands in parts.
+    whole: bool,
     /// What it changes.
     cells: [Option<u8>; CELLS],
 }
@@ -55,11 +56,45 @@ impl State {
         }
     }
 
-    fn write(&mut self, line: usize, holder: Holder, cells: impl Iterator<Item = usize>, value: u8) {
+    /// Everything that can become of a line in one step.
+    fn landings(&self, line: usize) -> Vec<State> {
+        let mut found = Vec::new();
+        let mut taken = [false; CELLS];
+        for (at, layer) in self.piles[line].iter().enumerate() {
+            // Where the model is stricter than the machine: another thread's buffer drains those below.
+            let others_below = self.piles[line][..at].iter().any(|below| below.holder != layer.holder);
+            if layer.holder == Holder::Cache || layer.whole || others_below {
+                if at == 0 {
+                    let mut next = self.clone();
+                    next.land_lowest(line);
+                    found.push(next);
+                }
+                break;
+            }
+            for granule in 0..=CELL_GRANULES[CELLS - 1] {
+                let here: Vec<usize> = (0..CELLS).filter(|&cell| CELL_GRANULES[cell] == granule).collect();
+                let has = here.iter().any(|&cell| layer.cells[cell].is_some());
+                if has && !here.iter().any(|&cell| taken[cell]) {
+                    let mut next = self.clone();
+                    for &cell in &here {
+                        if let Some(value) = next.piles[line][at].cells[cell].take() {
+                            next.pm[line][cell] = value;
+                        }
+                    }
+                    next.piles[line].retain(|layer| layer.cells != [None; CELLS]);
+                    found.push(next);
+                }
+            }
+            (0..CELLS).for_each(|cell| taken[cell] |= layer.cells[cell].is_some());
+        }
+        found
+    }
+
+    fn write(&mut self, line: usize, holder: Holder, whole: bool, cells: impl Iterator<Item = usize>, value: u8) {
         let pile = &mut self.piles[line];
         // Buffers do not merge: a run in which they land together is one in which they land in turn.
         if holder != Holder::Cache || pile.last().is_none_or(|top| top.holder != Holder::Cache) {
-            pile.push(Layer { holder, cells: [None; CELLS] });
+            pile.push(Layer { holder, whole, cells: [None; CELLS] });
         }
         if let Some(top) = pile.last_mut() {
             cells.for_each(|cell| top.cells[cell] = Some(value));
@@ -81,28 +116,34 @@ impl State {
 pub struct Machine {
     eadr: bool,
     fences: Fences,
-    tearing: Tearing,
     states: FxHashSet<State>,
+    /// What a power failure in the middle of the last instruction leaves.
+    halfway: HashSet<Image>,
 }
 
 impl Machine {
-    pub fn new(kind: ModelKind, fences: Fences, tearing: Tearing) -> Self {
+    pub fn new(kind: ModelKind, fences: Fences) -> Self {
         let eadr = kind == ModelKind::X86Eadr;
-        Machine { eadr, fences, tearing, states: FxHashSet::from_iter([State::default()]) }
+        Machine { eadr, fences, states: FxHashSet::from_iter([State::default()]), halfway: HashSet::new() }
     }
 
     pub fn crash_images(&self) -> HashSet<Image> {
-        let crash = |state: &State| {
+        self.images_now().chain(self.halfway.iter().copied()).collect()
+    }
+
+    fn images_now(&self) -> impl Iterator<Item = Image> {
+        let crash = move |state: &State| {
             let mut state = state.clone();
             if self.eadr {
                 (0..LINES).for_each(|line| state.write_back(line));
             }
             state.pm
         };
-        self.states.iter().map(crash).collect()
+        self.states.iter().map(crash)
     }
 
     pub fn step(&mut self, op: &Op) {
+        self.halfway.clear();
         let thread = op.thread;
         match op.act {
             Act::Store { by, line, first, cells, value } => {
@@ -114,8 +155,15 @@ impl Machine {
                     _ => Holder::Cache,
                 };
                 let whole = by == Writer::Instruction(StoreKind::Direct64);
-                for (line, cells) in parts(line, first, cells) {
-                    self.store(line, holder, cells.collect(), value, whole);
+                let pieces: Vec<(usize, Vec<usize>)> =
+                    parts(line, first, cells).into_iter().flat_map(|(line, cells)| by_granule(line, cells)).collect();
+                match holder {
+                    Holder::Cache => self.store(&pieces, value),
+                    Holder::Buffer { .. } => {
+                        for (line, cells) in parts(line, first, cells) {
+                            self.each(|state| state.write(line, holder, whole, cells.clone(), value));
+                        }
+                    }
                 }
             }
             Act::Flush { kind: FlushKind::Clwb | FlushKind::Clflushopt, line } => self.each(|state| {
@@ -144,26 +192,31 @@ impl Machine {
         }
     }
 
-    /// A store that can tear writes its granules one by one, in any order, and time passes in between. The states in
-    /// which it is half done are not kept: only what they left in PM is.
-    fn store(&mut self, line: usize, holder: Holder, cells: Vec<usize>, value: u8, whole: bool) {
-        let mut granules: Vec<usize> = cells.iter().map(|&cell| CELL_GRANULES[cell]).collect();
-        granules.dedup();
-        if whole || self.tearing == Tearing::Whole || granules.len() == 1 {
-            self.each(|state| state.write(line, holder, cells.iter().copied(), value));
-            return self.let_time_pass();
-        }
+    /// A store writes its granules one by one, in any order, and time passes in between; power may fail there.
+    fn store(&mut self, pieces: &[(usize, Vec<usize>)], value: u8) {
         let before = std::mem::take(&mut self.states);
         let mut done: FxHashSet<State> = FxHashSet::default();
-        for order in permutations(&granules) {
+        let mut halfway = HashSet::new();
+        for order in permutations(&(0..pieces.len()).collect::<Vec<_>>()) {
             self.states = before.clone();
-            for granule in order {
-                let here = cells.iter().copied().filter(|&cell| CELL_GRANULES[cell] == granule);
-                self.each(|state| state.write(line, holder, here.clone(), value));
+            let last = order.len() - 1;
+            for (at, piece) in order.into_iter().enumerate() {
+                let (line, cells) = &pieces[piece];
+                self.each(|state| state.write(*line, Holder::Cache, false, cells.iter().copied(), value));
                 self.let_time_pass();
+                if at < last {
+                    halfway.extend(self.images_now());
+                }
+            }
+            // If nothing has been done power failed before this instruction: with eADR that leaves what was there.
+            if self.eadr && last > 0 {
+                let after = std::mem::replace(&mut self.states, before.clone());
+                halfway.extend(self.images_now());
+                self.states = after;
             }
             done.extend(self.states.drain());
         }
+        self.halfway = halfway;
         self.states = done;
     }
 
@@ -192,11 +245,7 @@ impl Machine {
                     open.push(next);
                 }
             };
-            for line in (0..LINES).filter(|&line| !state.piles[line].is_empty()) {
-                let mut next = state.clone();
-                next.land_lowest(line);
-                reach(next);
-            }
+            (0..LINES).flat_map(|line| state.landings(line)).for_each(&mut reach);
             for at in 0..state.under_way.len() {
                 let mut next = state.clone();
                 let (_, line) = next.under_way.remove(at);
@@ -205,6 +254,12 @@ impl Machine {
             }
         }
     }
+}
+
+/// The granules of a part of a store.
+fn by_granule(line: usize, cells: std::ops::Range<usize>) -> Vec<(usize, Vec<usize>)> {
+    let cells: Vec<usize> = cells.collect();
+    cells.chunk_by(|a, b| CELL_GRANULES[*a] == CELL_GRANULES[*b]).map(|granule| (line, granule.to_vec())).collect()
 }
 
 fn permutations(items: &[usize]) -> Vec<Vec<usize>> {

@@ -15,7 +15,7 @@ use std::collections::HashSet;
 use persistency::domain::Detail;
 use persistency::effect::{Effect, FlushVerdict};
 use persistency::model::{Fences, ModelKind};
-use persistency::point::Tearing;
+use persistency::states::Base;
 use program::{Program, Rng, Shape};
 use replay::Replay;
 
@@ -36,28 +36,29 @@ fn seed(test: u64, n: u64) -> u64 {
     (test << 32) | n
 }
 
-fn compare_with_machine(test: u64, count: u64, shape: Shape, tearing: Tearing) {
+fn compare_with_machine(test: u64, count: u64, shape: Shape) {
     let mut crash_points = 0u64;
     let mut states = 0u64;
     for n in 0..count {
         let (kind, fences) = SETTINGS[n as usize % SETTINGS.len()];
         let program = Program::random(&mut Rng(seed(test, n)), shape);
-        let mut machine = machine::Machine::new(kind, fences, tearing);
+        let mut machine = machine::Machine::new(kind, fences);
         let mut replay = Replay::new(kind, fences);
         for (at, op) in program.ops.iter().enumerate() {
             machine.step(op);
             replay.step(at as u64, op);
             let expected: HashSet<_> = machine.crash_images();
-            let images = replay.crash_images(tearing);
+            let images = replay.crash_images();
             let distinct: HashSet<_> = images.iter().copied().collect();
             let fail = || format!("trace {n} ({kind}, {fences:?}) after op {at}:\n{program:#?}");
             assert_eq!(distinct, expected, "the images differ: {}", fail());
-            assert_eq!(replay.state_count(tearing), images.len().into(), "the count is wrong: {}", fail());
-            if tearing == Tearing::Whole {
-                // Every store writes a value of its own, so different states are different images.
-                assert_eq!(distinct.len(), images.len(), "two states are one image: {}", fail());
-                assert_eq!(replay.images_from_everything(), distinct, "the order of states matters: {}", fail());
-            }
+            assert_eq!(replay.state_count(), images.len().into(), "the count is wrong: {}", fail());
+            // Every store writes a value of its own, so different states are different images.
+            assert_eq!(distinct.len(), images.len(), "two states are one image: {}", fail());
+            let whole = replay.whole_images(Base::Guaranteed);
+            assert_eq!(replay.whole_count(), whole.len().into(), "the count of whole states is wrong: {}", fail());
+            assert_eq!(replay.whole_images(Base::Everything), whole, "the order of states matters: {}", fail());
+            assert!(whole.is_subset(&distinct), "a whole state is none: {}", fail());
             crash_points += 1;
             states += images.len() as u64;
         }
@@ -68,12 +69,12 @@ fn compare_with_machine(test: u64, count: u64, shape: Shape, tearing: Tearing) {
 
 #[test]
 fn all_reachable_states_and_no_other() {
-    compare_with_machine(1, traces(100_000), Shape { ops: 15, threads: 3 }, Tearing::Whole);
+    compare_with_machine(1, traces(60_000), Shape { ops: 12, threads: 3 });
 }
 
 #[test]
-fn all_reachable_torn_states_and_no_other() {
-    compare_with_machine(2, traces(20_000), Shape { ops: 8, threads: 2 }, Tearing::Granules);
+fn all_reachable_states_of_short_traces_and_no_other() {
+    compare_with_machine(2, traces(40_000), Shape { ops: 6, threads: 2 });
 }
 
 #[test]

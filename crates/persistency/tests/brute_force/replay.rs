@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, HashSet};
 
 use num_bigint::BigUint;
+use persistency::content::Content;
 use persistency::domain::Detail;
 use persistency::effect::Effect;
 use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
-use persistency::point::{Content, Tearing};
 use persistency::states::{Base, CrashState};
 use persistency::tracker::{Step, Tracker};
 use trace::event::{
@@ -82,23 +82,16 @@ impl Replay {
         self.tracker.crash_point().lines().iter().map(|line| (number(line.id().line.0), line.pending())).collect()
     }
 
-    pub fn state_count(&self, tearing: Tearing) -> BigUint {
-        let point = self.tracker.crash_point();
-        match tearing {
-            Tearing::Whole => point.state_count(),
-            Tearing::Granules => point.torn_state_count().expect("bytes are kept"),
-        }
+    pub fn state_count(&self) -> BigUint {
+        self.tracker.crash_point().torn_state_count().expect("bytes are kept")
     }
 
     /// One image per crash state.
-    pub fn crash_images(&self, tearing: Tearing) -> Vec<Image> {
+    pub fn crash_images(&self) -> Vec<Image> {
         let point = self.tracker.crash_point();
-        if tearing == Tearing::Whole {
-            return point.states(Base::Guaranteed).map(|state| self.image(&state)).collect();
-        }
         let mut states = vec![Vec::new()];
         for line in point.lines() {
-            let contents: Vec<Content> = line.contents(tearing).expect("bytes are kept").collect();
+            let contents: Vec<Content> = line.contents().expect("bytes are kept").collect();
             let with = |state: &Vec<_>, content| [&state[..], &[(line.id(), content)]].concat();
             states =
                 states.iter().flat_map(|state| contents.iter().map(move |&content| with(state, content))).collect();
@@ -106,8 +99,13 @@ impl Replay {
         states.into_iter().map(|lines| self.image(&CrashState { base: Base::Guaranteed, lines })).collect()
     }
 
-    pub fn images_from_everything(&self) -> HashSet<Image> {
-        self.tracker.crash_point().states(Base::Everything).map(|state| self.image(&state)).collect()
+    /// One image per crash state with the stores of each line whole and in order.
+    pub fn whole_images(&self, base: Base) -> HashSet<Image> {
+        self.tracker.crash_point().states(base).map(|state| self.image(&state)).collect()
+    }
+
+    pub fn whole_count(&self) -> BigUint {
+        self.tracker.crash_point().state_count()
     }
 
     fn image(&self, state: &CrashState) -> Image {

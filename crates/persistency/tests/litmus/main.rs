@@ -8,21 +8,19 @@ mod table;
 use std::collections::{BTreeSet, HashSet};
 
 use persistency::model::{Fences, ModelKind};
-use persistency::point::Tearing;
 use table::{Crash, LITMUS, Litmus};
 
 fn check(row: &Litmus) -> Result<(), String> {
     let mut words = row.model.split(' ');
     let kind: ModelKind = words.next().unwrap_or_default().parse().map_err(|unknown| format!("{unknown}"))?;
-    let (mut fences, mut tearing) = (Fences::All, Tearing::Whole);
+    let mut fences = Fences::All;
     for word in words {
         match word {
             "strict" => fences = Fences::Strict,
-            "torn" => tearing = Tearing::Granules,
             other => return Err(format!("`{other}` is no setting")),
         }
     }
-    let points = program::run(row.program, row.shows, kind, fences, tearing)?;
+    let points = program::run(row.program, row.shows, kind, fences)?;
     let found: BTreeSet<String> = match row.crash {
         Crash::AtEnd => points.last().cloned().unwrap_or_default(),
         Crash::Anywhere => points.into_iter().flatten().collect(),

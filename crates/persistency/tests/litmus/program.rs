@@ -5,10 +5,10 @@
 
 use std::collections::BTreeSet;
 
+use persistency::content::Content;
 use persistency::domain::Detail;
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::model::{Fences, ModelKind};
-use persistency::point::{Content, Tearing};
 use persistency::tracker::{Step, Tracker};
 use trace::event::{
     CodeAddr, ContextId, Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget, Place, PoolId, PoolOffset,
@@ -30,16 +30,10 @@ fn place(variable: &str) -> Result<Place, String> {
 }
 
 /// The outcomes (values of the variables in `shows`, as digits) of a crash before and after each instruction.
-pub fn run(
-    program: &str,
-    shows: &str,
-    kind: ModelKind,
-    fences: Fences,
-    tearing: Tearing,
-) -> Result<Vec<BTreeSet<String>>, String> {
+pub fn run(program: &str, shows: &str, kind: ModelKind, fences: Fences) -> Result<Vec<BTreeSet<String>>, String> {
     let mut tracker = Tracker::new(kind.build(fences), Detail::Bytes);
     let mut base = vec![0u8; POOL_BYTES];
-    let mut points = vec![outcomes(&tracker, &base, shows, tearing)?];
+    let mut points = vec![outcomes(&tracker, &base, shows)?];
     for (at, instruction) in program.split("; ").enumerate() {
         let (thread, text) = instruction.split_once(": ").ok_or("every instruction has a thread")?;
         let thread = ThreadId(u32::from(thread.as_bytes()[0] - b'A'));
@@ -47,7 +41,7 @@ pub fn run(
         let kind = parse(text, &mut bytes)?;
         let event = Event { thread, context: ContextId(0), pc: CodeAddr::default(), kind };
         follow(&mut base, &tracker.apply(EventId(at as u64), &event));
-        points.push(outcomes(&tracker, &base, shows, tearing)?);
+        points.push(outcomes(&tracker, &base, shows)?);
     }
     Ok(points)
 }
@@ -101,11 +95,11 @@ fn follow(base: &mut [u8], step: &Step<'_>) {
     }
 }
 
-fn outcomes(tracker: &Tracker, base: &[u8], shows: &str, tearing: Tearing) -> Result<BTreeSet<String>, String> {
+fn outcomes(tracker: &Tracker, base: &[u8], shows: &str) -> Result<BTreeSet<String>, String> {
     let point = tracker.crash_point();
     let mut images = vec![base.to_vec()];
     for line in point.lines() {
-        let contents: Vec<Content> = line.contents(tearing).map_err(|error| error.to_string())?.collect();
+        let contents: Vec<Content> = line.contents().map_err(|error| error.to_string())?.collect();
         let at = line.id().start().offset.0 as usize;
         let mut with_line = Vec::new();
         for (image, content) in images.iter().flat_map(|image| contents.iter().map(move |&content| (image, content))) {

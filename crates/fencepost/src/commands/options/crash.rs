@@ -74,9 +74,9 @@ pub struct CrashOptions {
     /// Take at most so many crash points with the same call path.
     #[arg(long, value_name = "N", conflicts_with = "every")]
     pub occurrences: Option<u64>,
-    /// Where crash points are: before flushes and `fences`, or after all `stores` as well.
-    #[arg(long, value_name = "WHERE", default_value = "fences")]
-    pub points: Density,
+    /// Where crash points are: before flushes and `fences`, or after all `stores` as well. [default: fences; with --model eadr stores]
+    #[arg(long, value_name = "WHERE")]
+    points: Option<Density>,
     /// Crash inside functions that create pools (pmemobj_create and its like), too.
     #[arg(long)]
     pub creation: bool,
@@ -101,13 +101,13 @@ pub struct CrashOptions {
     /// Recoveries at a time. [default: the number of processors]
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// Run every state, also those that recovery cannot tell from one that was run.
+    /// Run every state that a strategy names, also those that recovery cannot tell from one that was run.
     #[arg(long)]
     pub no_equivalence: bool,
     /// Let power fail a second time, during recovery: recoveries of some crash points are recorded and crashed in turn.
     #[arg(long)]
     pub again: bool,
-    /// Exit with 5 if nothing was found but not every crash point could be decided, within the budget or at all.
+    /// Exit with 5 if nothing was found but not every state that recovery can tell apart was decided at every crash point.
     #[arg(long)]
     pub require_complete: bool,
     /// Where to put findings, for `fencepost replay`.
@@ -246,7 +246,7 @@ impl CrashOptions {
         Ok(SearchOptions {
             rules: Rules { model: self.model, fences },
             selection: Selection {
-                density: self.points,
+                density: self.points.unwrap_or(Density::of(self.model)),
                 every: self.every,
                 occurrences: self.occurrences,
                 creation: self.creation,
@@ -270,12 +270,16 @@ impl CrashOptions {
 
     /// The exit of a search that can print what it found.
     pub fn end(&self, fails: bool, interrupted: bool, coverage: &Coverage) -> Exit {
-        match (interrupted, fails, self.require_complete && !coverage.complete) {
+        match (interrupted, fails, self.require_complete && !coverage.exhaustive) {
             (true, ..) => Exit::Interrupted,
             (false, true, _) => Exit::Findings,
             (false, false, true) => {
-                render::warning("nothing was found, but the search is not complete, as --require-complete asks for");
-                render::help("give it a longer --budget, or another --strategy; the report says what was not explored");
+                render::warning(
+                    "nothing was found, but not every crash point is exhausted, as --require-complete asks for",
+                );
+                render::help(
+                    "give it a longer --budget, or a higher limit (--strategy visible:1000 or torn); the report says what was not explored",
+                );
                 Exit::Incomplete
             }
             (false, false, false) => Exit::Clean,
