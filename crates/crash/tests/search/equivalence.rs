@@ -134,10 +134,15 @@ fn a_limit_is_kept_and_said() {
     // Where a state fails, others may be hidden behind it.
     let masked = whole.points.iter().filter(|outcome| outcome.is_masked()).count() as u64;
     assert!(masked > 0 && whole.coverage.points_distinguished == whole.coverage.points_wanted - masked);
-    let passing = search(&recorded, &options("visible"), true, &mut [Fake::new(|image| {
-        image.line(0, 1);
-        Verdict::pass()
-    })]);
+    let passing = search(
+        &recorded,
+        &options("visible"),
+        true,
+        &mut [Fake::new(|image| {
+            image.line(0, 1);
+            Verdict::pass()
+        })],
+    );
     assert!(passing.coverage.exhaustive);
     // Strategies that are through with what they stand for have not decided everything.
     let some = search(&recorded, &options("program-order,few-lines:2"), true, &mut [Fake::random(8)]);

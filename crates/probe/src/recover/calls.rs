@@ -6,9 +6,11 @@ use wire::record::kind;
 use wire::recover::note;
 
 use super::{crash, notes, paths, reference, serve};
+use crate::load::user;
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
 use crate::syscall::dispatch::Call;
+use crate::syscall::files;
 use crate::syscall::operations;
 use crate::thread::Thread;
 
@@ -34,6 +36,7 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
         serve::first_use(thread);
     }
     file_read(call);
+    memory_file(call);
     file_change(thread, call);
     memory_read(call);
     if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..])) {
@@ -70,6 +73,17 @@ fn file_read(call: Call) {
     let offset = offset.unwrap_or_else(|| sys!(nr::LSEEK, fd, 0, SEEK_CUR).max(0) as u64);
     let end = offset.saturating_add(len).min(stat.size as u64);
     notes::file_access(note::READ, pool, offset, end.saturating_sub(offset));
+}
+
+/// `/proc/PID/mem` shows the pools of a process through a descriptor that is no pool's.
+fn memory_file(call: Call) {
+    if !matches!(call.nr, nr::OPEN | nr::OPENAT | nr::OPENAT2) {
+        return;
+    }
+    let path = user::c_string(files::path_argument(call)).unwrap_or_default();
+    if path.rsplit(|byte| *byte == b'/').next() == Some(&b"mem"[..]) {
+        notes::incomplete();
+    }
 }
 
 /// Calls that change a pool through a descriptor: a reference run's fork must not.
@@ -118,8 +132,9 @@ fn memory_read(call: Call) {
         | nr::SENDMMSG
         | nr::VMSPLICE
         | nr::PROCESS_VM_READV
-        | nr::PROCESS_VM_WRITEV => {
-            // Vectors may point anywhere.
+        | nr::PROCESS_VM_WRITEV
+        | nr::PTRACE => {
+            // Vectors may point anywhere, and a debugger looks where it likes.
             notes::incomplete();
         }
         _ => {

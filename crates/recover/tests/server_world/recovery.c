@@ -10,12 +10,15 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 static volatile unsigned char *pool;
+static unsigned char byte;
 static size_t len;
 
 static volatile unsigned char *map(const char *path, int flags)
@@ -176,6 +179,29 @@ static int act(const char *name, char **paths)
 	if (IS("prefix") || IS("print")) {
 		printf("%s\n", (const char *)pool);
 		return 0;
+	}
+	if (IS("proc-mem")) {
+		/* By another name for the process, and not through any mapping. */
+		char name[64];
+		snprintf(name, sizeof name, "/proc/%d/mem", getpid());
+		int fd = open(name, O_RDONLY);
+		return pread(fd, &byte, 1, (off_t)(uintptr_t)(pool + 64)) == 1 ? byte : 95;
+	}
+	if (IS("vm-readv")) {
+		struct iovec own = {&byte, 1}, other = {(void *)(uintptr_t)(pool + 64), 1};
+		return process_vm_readv(getpid(), &own, 1, &other, 1, 0) == 1 ? byte : 95;
+	}
+	if (IS("readv")) {
+		struct iovec own = {&byte, 1};
+		int fd = open(path, O_RDONLY);
+		return preadv(fd, &own, 1, 64) == 1 ? byte : 95;
+	}
+	if (IS("sendfile")) {
+		int fd = open(path, O_RDONLY), pipes[2];
+		off_t offset = 64;
+		if (pipe(pipes) || sendfile(pipes[1], fd, &offset, 1) != 1 || read(pipes[0], &byte, 1) != 1)
+			return 95;
+		return byte;
 	}
 	if (IS("code"))
 		return pool[0];
