@@ -3,9 +3,11 @@
 //! variants: 4
 //! dictionary: words.dict
 //! bug 1: lost value — never made durable, STORE of a number above 1000
-//! bug 2: two halves of a pair — SWAP
-//! bug 3: lost counter — COMPACT after three values
-//! bug 4: crash without power failure — PRINT of a value that is not there
+//! bug 2: half of a pair — torn by a crash, SWAP
+//! bug 3: a missing value — it goes before the counter does, COMPACT after three values
+//! run: {bin} {pool}
+//! recover: {bin} {pool}
+//! bug 4: signal — without any power failure, PRINT of a value that is not there
 #include "rare.h"
 
 #define VALUES 64
@@ -62,7 +64,7 @@ static void compact(void)
 static void print(uint64_t number)
 {
 	if (BUG == 4 && number >= p->count)
-		__builtin_trap(); //~ 4 breakdown
+		__builtin_trap(); //~ 4 recovery
 	if (number < p->count)
 		printf("%" PRIu64 "\n", p->values[number]);
 }

@@ -71,6 +71,11 @@ pub fn with_operations() -> Result<Vec<CrashTarget>, TargetError> {
     programs(&suite("ops"))
 }
 
+/// All programs of `targets/fuzz`, by name: their bugs are where no obvious workload goes.
+pub fn rare() -> Result<Vec<CrashTarget>, TargetError> {
+    programs(&suite("fuzz"))
+}
+
 fn programs(suite: &Path) -> Result<Vec<CrashTarget>, TargetError> {
     let mut targets = Vec::new();
     for folder in ["c", "cpp", "rust", "pmdk"].map(|name| suite.join(name)) {
