@@ -171,6 +171,7 @@ impl Spotter {
             | EventKind::Unmap { .. }
             | EventKind::ThreadStart
             | EventKind::ProcessStart { .. }
+            | EventKind::File(_)
             | EventKind::Exec { .. }
             | EventKind::Call { .. }
             | EventKind::Return { .. } => return None,

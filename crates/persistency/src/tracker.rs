@@ -178,6 +178,7 @@ impl Tracker {
             | EventKind::ProcessStart { .. }
             | EventKind::ProcessExit { .. }
             | EventKind::Exec { .. }
+            | EventKind::File(_)
             | EventKind::OperationBegin { .. }
             | EventKind::OperationEnd { .. }
             | EventKind::Call { .. }

@@ -12,6 +12,7 @@ const WATCH: u8 = 3;
 const NOTE: u8 = 4;
 const INSTRUCTION: u8 = 5;
 const SHAPE: u8 = 6;
+const PATH: u8 = 7;
 
 pub(crate) fn put_meta(out: &mut Vec<u8>, meta: &Meta) {
     let strings = |out: &mut Vec<u8>, list: &[String]| {
@@ -58,6 +59,11 @@ pub(crate) fn put_context(out: &mut Vec<u8>, node: &ContextNode) {
 pub(crate) fn put_watch(out: &mut Vec<u8>, symbol: &str) {
     out.push(WATCH);
     out.text(symbol.as_bytes());
+}
+
+pub(crate) fn put_path(out: &mut Vec<u8>, path: &str) {
+    out.push(PATH);
+    out.text(path.as_bytes());
 }
 
 pub(crate) fn put_note(out: &mut Vec<u8>, severity: Severity, text: &str) {
@@ -135,6 +141,7 @@ pub(crate) fn read_into(bytes: &[u8], tables: &mut Tables, shapes: &mut Vec<Shap
                 tables.contexts.push(ContextNode { parent, return_to, partial });
             }
             WATCH => tables.watches.push(input.string()?),
+            PATH => tables.paths.push(input.string()?),
             NOTE => {
                 let severity = match input.byte()? {
                     0 => Severity::Note,

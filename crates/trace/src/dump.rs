@@ -133,6 +133,7 @@ fn write_kind(kind: &EventKind<'_>, tables: &Tables, names: &PoolNames, out: &mu
         }
         EventKind::FileZero { place, len } => write!(out, "file-zero {} {len}", at(place)),
         EventKind::Resize { pool, len } => write!(out, "resize {} {len}", names.of(pool)),
+        EventKind::File(ref change) => write_change(change, tables, names, out),
         EventKind::ThreadStart => write!(out, "thread-start"),
         EventKind::ThreadEnd => write!(out, "thread-end"),
         EventKind::ProcessStart { process, parent: None } => write!(out, "process-start p{}", process.0),
@@ -152,6 +153,34 @@ fn write_kind(kind: &EventKind<'_>, tables: &Tables, names: &PoolNames, out: &mu
     }
 }
 
+fn write_change(change: &FileEvent<'_>, tables: &Tables, names: &PoolNames, out: &mut dyn Write) -> io::Result<()> {
+    write!(out, "file-{}", change.name())?;
+    match *change {
+        FileEvent::Create { file, path, mode } => write!(out, " f{} {:?} {mode:o}", file.0, tables.path(path)),
+        FileEvent::Write { file, offset, bytes, .. } => {
+            write!(out, " f{}+{offset:#x} {} {}", file.0, bytes.len(), Hex(bytes))
+        }
+        FileEvent::Zero { file, offset, len } => write!(out, " f{}+{offset:#x} {len}", file.0),
+        FileEvent::Length { file, len } => write!(out, " f{} {len}", file.0),
+        FileEvent::Becomes { file, pool } => write!(out, " f{} {}", file.0, names.of(pool)),
+        FileEvent::Mode { path, mode } | FileEvent::MakeDirectory { path, mode } => {
+            write!(out, " {:?} {mode:o}", tables.path(path))
+        }
+        FileEvent::SetXattr { path, name, value } => {
+            write!(out, " {:?} {name} {} {}", tables.path(path), value.len(), Hex(value))
+        }
+        FileEvent::RemoveXattr { path, name } => write!(out, " {:?} {name}", tables.path(path)),
+        FileEvent::Link { file, path } => write!(out, " f{} {:?}", file.0, tables.path(path)),
+        FileEvent::Unlink { path } | FileEvent::RemoveDirectory { path } => write!(out, " {:?}", tables.path(path)),
+        FileEvent::Rename { from, to } | FileEvent::Exchange { from, to } => {
+            write!(out, " {:?} {:?}", tables.path(from), tables.path(to))
+        }
+        FileEvent::Symlink { path, target } => write!(out, " {:?} {target:?}", tables.path(path)),
+        FileEvent::Sync { file: Some(file), .. } => write!(out, " f{}", file.0),
+        FileEvent::Sync { file: None, .. } => write!(out, " everything"),
+    }
+}
+
 /// The file names of pools; with their number where several have the same.
 struct PoolNames(Vec<String>);
 
@@ -167,7 +196,7 @@ impl PoolNames {
     }
 
     fn of(&self, pool: PoolId) -> &str {
-        &self.0[pool.0 as usize]
+        self.0.get(pool.0 as usize).map(String::as_str).unwrap_or_default()
     }
 }
 

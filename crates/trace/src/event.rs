@@ -22,10 +22,14 @@
 //! 9. Every event has a thread, the address of its instruction and a context: the call path, outermost
 //!    frame first, that led to the function of that instruction (return addresses; the instruction's own
 //!    address is not part of it). A path ends at a signal handler's frame.
+//!
+//! Rules 10 to 14, about files and their names, are in [`FileEvent`]'s module.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use crate::file_event::FileEvent;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($int:ty)) => {
@@ -53,6 +57,10 @@ id!(/// An executable file or other code region (see `CodeModule`).
     ModuleId(u32));
 id!(/// A call path. 0 is the empty path (no caller known).
     ContextId(u32));
+id!(/// A file that the target changed, pool or not. Numbered by first appearance.
+    FileId(u32));
+id!(/// An absolute path, by its place in the trace's list.
+    PathId(u32));
 id!(/// A function named by `--watch`, by its place in the list.
     WatchId(u32));
 id!(/// A byte's place in its pool file.
@@ -205,6 +213,8 @@ pub enum EventKind<'a> {
     OperationEnd {
         index: u64,
     },
+    /// A change of a file that is no pool, or of any file's names (rules 10 to 14, [`FileEvent`]).
+    File(FileEvent<'a>),
     /// Entry of a watched function with its first six integer arguments.
     Call {
         watch: WatchId,

@@ -12,11 +12,14 @@
 //! | tag | head | body | comes |
 //! | --- | --- | --- | --- |
 //! | `META` | how the recording was made | | first |
-//! | `DEFS` | new modules, contexts, watches, notes, shapes | | before the events that use them |
+//! | `DEFS` | new modules, contexts, watches, paths, notes, shapes | | before the events that use them |
 //! | `POOL` | a new pool's path and length | | before its events |
 //! | `PAGE` | pool, numbers of pages | initial content of these pages | right after `POOL` |
+//! | `FILE` | a file that was there before: number, path, what it was | | before its events |
+//! | `FPAG` | file, numbers of pages | content of these pages before the first change | right after `FILE` |
 //! | `EVNT` | directory: shapes with counts, threads, operations | the events (see `block`) | |
 //! | `FINL` | pool, final length, numbers and hashes of pages | | at the end |
+//! | `FFIN` | what is under each name that was touched: kind, length, hash | | at the end |
 //! | `END.` | outcome and number of events | | last: a file without it is incomplete |
 //!
 //! Nothing refers forward and nothing sits only at the end, so a file that was cut is readable up to its last
@@ -29,7 +32,7 @@ use crate::error::Malformed;
 
 pub(crate) const MAGIC: [u8; 8] = *b"fptrace\n";
 /// Bumped with every change that an older reader would misread.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 pub(crate) const FILE_HEADER: usize = 16;
 pub(crate) const CHUNK_HEADER: usize = 48;
 
@@ -46,19 +49,25 @@ pub(crate) enum Tag {
     Definitions,
     Pool,
     Pages,
+    File,
+    FilePages,
     Events,
     Final,
+    FinalNames,
     End,
 }
 
 impl Tag {
-    const ALL: [(Tag, [u8; 4]); 7] = [
+    const ALL: [(Tag, [u8; 4]); 10] = [
         (Tag::Meta, *b"META"),
         (Tag::Definitions, *b"DEFS"),
         (Tag::Pool, *b"POOL"),
         (Tag::Pages, *b"PAGE"),
+        (Tag::File, *b"FILE"),
+        (Tag::FilePages, *b"FPAG"),
         (Tag::Events, *b"EVNT"),
         (Tag::Final, *b"FINL"),
+        (Tag::FinalNames, *b"FFIN"),
         (Tag::End, *b"END."),
     ];
 

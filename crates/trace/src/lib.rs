@@ -12,6 +12,8 @@ mod definitions;
 mod dump;
 mod error;
 pub mod event;
+mod file_event;
+mod file_tree;
 mod format;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -32,9 +34,14 @@ pub use cursor::Events;
 pub use dump::{DumpError, DumpOptions, Which, dump};
 pub use error::{ReadError, WriteError};
 pub use event::*;
+pub use file_tree::{Attributes, Entry, FileContent, FileState, FileTree, FoundName};
 pub use image::{OutOfRange, PoolImage, replay};
+pub use pages::read_image;
 pub use reader::{Ending, TraceReader};
 pub use stat::{Stat, stat, stat_of};
-pub use tables::{CodeModule, ContextNode, Meta, ModuleKind, Note, Outcome, Pool, PoolInfo, Severity, Summary, Tables};
-pub use verify::{PoolVerdict, VerifyReport, verify};
+pub use tables::{
+    CodeModule, ContextNode, FileInfo, FileKind, Meta, ModuleKind, Note, Outcome, Pool, PoolInfo, Severity, Summary,
+    Tables,
+};
+pub use verify::{NameVerdict, PoolVerdict, VerifyReport, verify};
 pub use writer::TraceWriter;

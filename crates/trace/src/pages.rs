@@ -7,8 +7,10 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::bytes::{Input, PutBytes};
 use crate::content::PoolContent;
 use crate::error::Malformed;
-use crate::event::PoolId;
-use crate::tables::PoolInfo;
+use crate::event::{FileId, PoolId};
+use crate::file_tree::FoundName;
+use crate::image::PoolImage;
+use crate::tables::{FileInfo, FileKind, PoolInfo};
 
 pub(crate) const PAGE: usize = 4096;
 /// Pages that are read from a pool, and stored, in one piece.
@@ -34,6 +36,89 @@ pub(crate) fn put_pool(out: &mut Vec<u8>, info: &PoolInfo) {
 pub(crate) fn read_pool(bytes: &[u8]) -> Result<PoolInfo, Malformed> {
     let mut input = Input(bytes);
     Ok(PoolInfo { path: input.string()?, len: input.varint()? })
+}
+
+pub(crate) fn put_file(out: &mut Vec<u8>, info: &FileInfo) {
+    out.text(info.path.as_bytes());
+    out.varint(info.mode.into());
+    out.varint(info.xattrs.len() as u64);
+    for (name, value) in &info.xattrs {
+        out.text(name.as_bytes());
+        out.text(value);
+    }
+    match &info.kind {
+        FileKind::Regular { file, len, pool } => {
+            out.push(0);
+            out.varint(file.0.into());
+            out.varint(*len);
+            out.varint(pool.map_or(0, |pool| u64::from(pool.0) + 1));
+        }
+        FileKind::Directory => out.push(1),
+        FileKind::Symlink { target } => {
+            out.push(2);
+            out.text(target.as_bytes());
+        }
+    }
+}
+
+pub(crate) fn read_file(bytes: &[u8]) -> Result<FileInfo, Malformed> {
+    let mut input = Input(bytes);
+    let (path, mode) = (input.string()?, input.varint32()?);
+    let xattrs =
+        (0..input.count()?).map(|_| Ok((input.string()?, input.blob()?.to_vec()))).collect::<Result<_, Malformed>>()?;
+    let kind = match input.byte()? {
+        0 => FileKind::Regular {
+            file: FileId(input.varint32()?),
+            len: input.varint()?,
+            pool: input.varint32()?.checked_sub(1).map(PoolId),
+        },
+        1 => FileKind::Directory,
+        2 => FileKind::Symlink { target: input.string()? },
+        _ => return Err(Malformed("unknown kind of file")),
+    };
+    Ok(FileInfo { path, kind, mode, xattrs })
+}
+
+/// What is under a name at the end.
+pub(crate) fn put_found(out: &mut Vec<u8>, path: &str, found: &FoundName) {
+    out.text(path.as_bytes());
+    match found {
+        FoundName::Nothing => out.push(0),
+        FoundName::Regular { mode, content } => {
+            out.push(if content.is_some() { 1 } else { 2 });
+            out.varint((*mode).into());
+            out.extend_from_slice(&content.unwrap_or_default().to_le_bytes());
+        }
+        FoundName::Directory { mode } => {
+            out.push(3);
+            out.varint((*mode).into());
+        }
+        FoundName::Symlink { target } => {
+            out.push(4);
+            out.text(target.as_bytes());
+        }
+    }
+}
+
+pub(crate) fn read_found(bytes: &[u8]) -> Result<Vec<(String, FoundName)>, Malformed> {
+    let mut input = Input(bytes);
+    let mut all = Vec::new();
+    while !input.is_empty() {
+        let path = input.string()?;
+        let found = match input.byte()? {
+            0 => FoundName::Nothing,
+            tag @ (1 | 2) => {
+                let mode = input.varint32()?;
+                let content = u128::from_le_bytes(input.take(16)?.try_into().expect("sixteen bytes"));
+                FoundName::Regular { mode, content: (tag == 1).then_some(content) }
+            }
+            3 => FoundName::Directory { mode: input.varint32()? },
+            4 => FoundName::Symlink { target: input.string()? },
+            _ => return Err(Malformed("unknown kind of file")),
+        };
+        all.push((path, found));
+    }
+    Ok(all)
 }
 
 /// Calls `page` with number and content of every page that is not zero, by ascending number.
@@ -62,6 +147,20 @@ fn each_page<E>(
         at = end.max(at / PAGE as u64 + 1) * PAGE as u64;
     }
     Ok(())
+}
+
+/// All of a content, in memory.
+pub fn read_image(content: &mut dyn PoolContent) -> io::Result<PoolImage> {
+    let mut image = PoolImage::new(content.len()?);
+    each_page(
+        content,
+        |error| error,
+        |number, bytes| image.write(number * PAGE as u64, bytes).map_err(|_| io::ErrorKind::FileTooLarge.into()),
+    )?;
+    // The last page may hold more than the file.
+    let len = image.len();
+    image.zero(len, u64::MAX - len);
+    Ok(image)
 }
 
 fn is_zero(bytes: &[u8]) -> bool {

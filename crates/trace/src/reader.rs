@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::OnceLock;
 
+use rustc_hash::FxHashMap;
 use xxhash_rust::xxh3::xxh3_128;
 
 use crate::block::directory::Directory;
@@ -11,13 +12,14 @@ use crate::bytes::Input;
 use crate::cursor::{Events, Only};
 use crate::definitions;
 use crate::error::{Malformed, ReadError};
-use crate::event::{ContextId, EventId, PoolId, ThreadId};
+use crate::event::{ContextId, EventId, FileId, PoolId, ThreadId};
+use crate::file_tree::{FileTree, FoundName};
 use crate::format::{FILE_HEADER, Tag};
 use crate::image::PoolImage;
 use crate::pages::{self, FinalPages, PAGE};
 use crate::scan::{Chunk, ChunkFile};
 use crate::shape::Shape;
-use crate::tables::{ContextNode, Outcome, Pool, Tables};
+use crate::tables::{ContextNode, FileKind, Outcome, Pool, Tables};
 
 /// How the file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,11 +49,15 @@ pub struct TraceReader {
     pub(crate) blocks: Vec<BlockAt>,
     pages: Vec<(PoolId, Chunk)>,
     finals: Vec<(PoolId, Chunk)>,
+    file_pages: Vec<(FileId, Chunk)>,
+    final_names: Vec<(String, FoundName)>,
     events: u64,
     ending: Ending,
     fingerprint: u128,
     /// The pools as they were, once somebody has asked.
     images: OnceLock<Vec<PoolImage>>,
+    /// The files as they were, once somebody has asked.
+    tree: OnceLock<FileTree>,
 }
 
 impl TraceReader {
@@ -66,6 +72,9 @@ impl TraceReader {
             blocks: Vec::new(),
             pages: Vec::new(),
             finals: Vec::new(),
+            file_pages: Vec::new(),
+            final_names: Vec::new(),
+            tree: OnceLock::new(),
             events: 0,
             ending: Ending::Cut { at: 0 },
             images: OnceLock::new(),
@@ -112,6 +121,23 @@ impl TraceReader {
                 pool.initial_pages += numbers.len() as u64;
                 self.pages.push((id, chunk));
             }
+            Tag::File => {
+                let info = pages::read_file(head)?;
+                if let FileKind::Regular { pool: Some(pool), .. } = info.kind
+                    && pool.0 as usize >= self.tables.pools.len()
+                {
+                    return Err(Malformed("a file is a pool that is not there"));
+                }
+                self.tables.files.push(info);
+            }
+            Tag::FilePages => {
+                let (id, numbers) = pages::read_pages_head(head)?;
+                if chunk.header.body_raw as usize != numbers.len() * PAGE {
+                    return Err(Malformed("pages without content"));
+                }
+                self.file_pages.push((FileId(id.0), chunk));
+            }
+            Tag::FinalNames => self.final_names.extend(pages::read_found(head)?),
             Tag::Events => {
                 let directory = Directory::decode(head, self.shapes.len())?;
                 if directory.first != self.events {
@@ -215,9 +241,17 @@ impl TraceReader {
     }
 
     /// Calls `page` with the number and the content of each 4 KiB page of a pool's initial content that is not zero.
-    pub fn initial_pages(&self, pool: PoolId, mut page: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
+    pub fn initial_pages(&self, pool: PoolId, page: impl FnMut(u64, &[u8])) -> Result<(), ReadError> {
+        self.pages_of(self.pages.iter().filter(|(of, _)| *of == pool).map(|(_, chunk)| chunk), page)
+    }
+
+    fn pages_of<'c>(
+        &self,
+        chunks: impl Iterator<Item = &'c Chunk>,
+        mut page: impl FnMut(u64, &[u8]),
+    ) -> Result<(), ReadError> {
         let (mut packed, mut raw) = (Vec::new(), Vec::new());
-        for (_, chunk) in self.pages.iter().filter(|(of, _)| *of == pool) {
+        for chunk in chunks {
             let (_, numbers) = pages::read_pages_head(&self.file.head(chunk)?)
                 .map_err(|what| self.file.corrupt(chunk.offset, what))?;
             self.file.body(chunk, &mut packed, &mut raw)?;
@@ -243,6 +277,31 @@ impl TraceReader {
             images.push(image);
         }
         Ok(self.images.get_or_init(|| images).clone())
+    }
+
+    /// The files that the target changed, as they were before. Read once; copies share their pages.
+    pub fn initial_files(&self) -> Result<FileTree, ReadError> {
+        if let Some(tree) = self.tree.get() {
+            return Ok(tree.clone());
+        }
+        let mut images: FxHashMap<FileId, PoolImage> = FxHashMap::default();
+        for info in &self.tables.files {
+            let FileKind::Regular { file, len, pool: None } = info.kind else { continue };
+            let mut image = PoolImage::new(len);
+            let chunks = self.file_pages.iter().filter(|(of, _)| *of == file).map(|(_, chunk)| chunk);
+            self.pages_of(chunks, |page, bytes| {
+                // Page numbers were checked to lie inside the address range of files when the trace was opened.
+                image.write(page * PAGE as u64, bytes).ok();
+            })?;
+            images.insert(file, image);
+        }
+        let tree = FileTree::initial(&self.tables.files, |file| images.get(&file).cloned().unwrap_or_default());
+        Ok(self.tree.get_or_init(|| tree).clone())
+    }
+
+    /// What was under the paths of the trace at the end; empty where the trace does not tell.
+    pub fn final_names(&self) -> &[(String, FoundName)] {
+        &self.final_names
     }
 
     /// Final content of a pool; none where the trace does not hold it.

@@ -41,7 +41,7 @@ codes! {
     Map = 16, Unmap = 17, Msync = 18, Fsync = 19, Fdatasync = 20,
     KernelWrite = 21, FileWrite = 22, FileZero = 23, Resize = 24,
     ThreadStart = 25, ThreadEnd = 26, ProcessStart = 27, Exited = 28, Killed = 29, Exec = 30,
-    OperationBegin = 31, OperationEnd = 32, Call = 33, Return = 34,
+    OperationBegin = 31, OperationEnd = 32, Call = 33, Return = 34, File = 35,
 }
 
 impl Code {
@@ -63,7 +63,7 @@ impl Code {
 
     fn has_bytes(self) -> bool {
         use Code::*;
-        matches!(self, Store | StoreNonTemporal | StoreDirect64 | Rmw | KernelWrite | FileWrite | Exec)
+        matches!(self, Store | StoreNonTemporal | StoreDirect64 | Rmw | KernelWrite | FileWrite | Exec | File)
     }
 }
 
@@ -93,7 +93,7 @@ impl Shape {
             Sfence | Mfence | Locked | Fsync | Fdatasync | ThreadStart | ThreadEnd => 0,
             Map | Unmap => 3,
             Msync | FileZero | ProcessStart => 2,
-            Resize | Exited | Killed | Exec | OperationBegin | OperationEnd | Return => 1,
+            Resize | Exited | Killed | Exec | File | OperationBegin | OperationEnd | Return => 1,
             Call => 6,
         }
     }
@@ -106,7 +106,7 @@ impl Shape {
     /// Is a length that came from a file one that a writer would have written?
     pub fn check(&self) -> Result<(), Malformed> {
         let right = match self.code {
-            Code::Exec => self.len == IN_ROW,
+            Code::Exec | Code::File => self.len == IN_ROW,
             Code::Load => true,
             code if code.has_bytes() => self.len == IN_ROW || self.len as usize <= ROW_BYTES,
             _ => self.len == 0,
@@ -186,6 +186,10 @@ impl Shape {
             K::Exec { path } => {
                 part.long(&[path.as_bytes()])?;
                 (Code::Exec, 0, IN_ROW)
+            }
+            K::File(ref change) => {
+                part.long(&[&change.encode()])?;
+                (Code::File, 0, IN_ROW)
             }
             K::OperationBegin { index } => part.words(Code::OperationBegin, 0, &[index]),
             K::OperationEnd { index } => part.words(Code::OperationEnd, 0, &[index]),
@@ -288,11 +292,14 @@ pub(crate) fn check_row(shape: &Shape, row: &[u64], heap: &[u8]) -> Result<usize
         Code::ProcessStart => small(row[0]).and(small(row[1].saturating_sub(1))),
         Code::Exited | Code::Killed => small(row[0]),
         code => {
-            let len = if code == Code::Exec { row[0] } else { row[1] };
+            let len = if matches!(code, Code::Exec | Code::File) { row[0] } else { row[1] };
             let parts = if code == Code::Rmw { 2 } else { 1 };
             let bytes = usize::try_from(len).ok().and_then(|len| heap.get(..len.checked_mul(parts)?)).ok_or(WRONG)?;
             if code == Code::Exec {
                 std::str::from_utf8(bytes).map_err(|_| WRONG)?;
+            }
+            if code == Code::File {
+                FileEvent::decode(bytes)?;
             }
             Ok(bytes.len())
         }
@@ -354,6 +361,11 @@ pub(crate) fn join<'a>(shape: &Shape, row: &'a [u64], heap: &'a [u8]) -> EventKi
         Code::Exited => EventKind::ProcessExit { status: ExitStatus::Code(row[0] as i32) },
         Code::Killed => EventKind::ProcessExit { status: ExitStatus::Signal(row[0] as i32) },
         Code::Exec => EventKind::Exec { path: std::str::from_utf8(heap).unwrap_or_default() },
+        Code::File => {
+            // `check_row` has decoded it before.
+            let unknown = FileEvent::Sync { file: None, data_only: false };
+            EventKind::File(FileEvent::decode(heap).unwrap_or(unknown))
+        }
         Code::OperationBegin => EventKind::OperationBegin { index: row[0] },
         Code::OperationEnd => EventKind::OperationEnd { index: row[0] },
         Code::Call => {

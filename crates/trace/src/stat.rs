@@ -28,6 +28,8 @@ pub struct Stat {
     pub kernel_writes: u64,
     /// Writes, zeroing and changes of length of a pool's file.
     pub file_writes: u64,
+    /// Changes of files that are no pools, and of names.
+    pub file_changes: u64,
     pub calls: u64,
     pub processes: u64,
     pub threads: u64,
@@ -62,6 +64,7 @@ impl Stat {
             Code::Msync | Code::Fsync | Code::Fdatasync => self.syncs += events,
             Code::KernelWrite => self.kernel_writes += events,
             Code::FileWrite | Code::FileZero | Code::Resize => self.file_writes += events,
+            Code::File => self.file_changes += events,
             Code::ProcessStart => self.processes += events,
             Code::OperationBegin => self.operations += events,
             Code::Call => self.calls += events,

@@ -1,6 +1,8 @@
 //! What events refer to by number: modules, contexts, pools, watches; and what a recording says about itself.
 
-use crate::event::{CodeAddr, ContextId, EventId, ExitStatus, ModuleId, PoolId, WatchId};
+use std::collections::BTreeMap;
+
+use crate::event::{CodeAddr, ContextId, EventId, ExitStatus, FileId, ModuleId, PathId, PoolId, WatchId};
 
 /// How the recording was made. Holds nothing that differs between two equal recordings (no time, no pids).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +66,30 @@ pub struct Pool {
     pub initial_pages: u64,
 }
 
+/// A name that was there before the recording, and what was behind it before the target changed it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileInfo {
+    pub path: String,
+    pub kind: FileKind,
+    /// The permission bits.
+    pub mode: u32,
+    pub xattrs: BTreeMap<String, Vec<u8>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// `pool`: it became this pool without a change before; the pool has its content.
+    Regular {
+        file: FileId,
+        len: u64,
+        pool: Option<PoolId>,
+    },
+    Directory,
+    Symlink {
+        target: String,
+    },
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     Note,
@@ -105,6 +131,10 @@ pub struct Tables {
     pub contexts: Vec<ContextNode>,
     pub pools: Vec<Pool>,
     pub watches: Vec<String>,
+    /// Every path that a change of files names.
+    pub paths: Vec<String>,
+    /// What was there before.
+    pub files: Vec<FileInfo>,
     pub notes: Vec<Note>,
     /// Names of the PM instruction kinds that the recorder met, sorted.
     pub instructions_seen: Vec<String>,
@@ -125,6 +155,10 @@ impl Tables {
 
     pub fn watch(&self, id: WatchId) -> &str {
         &self.watches[id.0 as usize]
+    }
+
+    pub fn path(&self, id: PathId) -> &str {
+        self.paths.get(id.0 as usize).map(String::as_str).unwrap_or_default()
     }
 
     /// Return addresses of a call path, innermost call first.

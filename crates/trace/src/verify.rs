@@ -9,10 +9,12 @@ use std::path::{Path, PathBuf};
 
 use crate::content::PoolContent;
 use crate::error::{Malformed, ReadError};
-use crate::event::{PoolId, PoolOffset};
+use crate::event::{EventKind, PoolId, PoolOffset};
+use crate::file_tree::{FileTree, FoundName};
 use crate::image::{PoolImage, replay};
 use crate::pages::{FinalPages, PAGE, PageHash};
 use crate::reader::TraceReader;
+use crate::tables::Tables;
 
 /// What the comparison of one pool gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,12 +47,24 @@ pub struct VerifyReport {
     /// Does the trace hold everything that was recorded?
     pub complete: bool,
     pub pools: Vec<PoolVerdict>,
+    /// Names that are not what the trace's events say, or that the trace does not tell of at its end.
+    pub names: Vec<NameVerdict>,
+    /// Names that were compared.
+    pub names_compared: u64,
+}
+
+/// A path under which the recording left something else than its events say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameVerdict {
+    pub path: String,
+    pub replayed: FoundName,
+    pub recorded: FoundName,
 }
 
 impl VerifyReport {
-    /// Does the trace explain the final content of every pool?
+    /// Does the trace explain the final content of every pool, and every name?
     pub fn is_same(&self) -> bool {
-        self.complete && self.pools.iter().all(PoolVerdict::is_same)
+        self.complete && self.pools.iter().all(PoolVerdict::is_same) && self.names.is_empty()
     }
 
     pub fn differing_bytes(&self) -> u64 {
@@ -70,11 +84,12 @@ pub fn verify(path: &Path) -> Result<VerifyReport, ReadError> {
         })?;
         images.push(image);
     }
+    let mut tree = reader.initial_files()?;
     let mut events = reader.events();
     loop {
         let replayed = match events.next()? {
             None => break,
-            Some(event) => replay_in(&event, &mut images),
+            Some(event) => replay_in(&event, &mut images, &mut tree, reader.tables()),
         };
         replayed.map_err(|what| events.corrupt(what))?;
     }
@@ -84,10 +99,30 @@ pub fn verify(path: &Path) -> Result<VerifyReport, ReadError> {
         .enumerate()
         .map(|(number, image)| compare(&reader, PoolId(number as u32), image, &base))
         .collect::<Result<_, _>>()?;
-    Ok(VerifyReport { events: reader.event_count(), complete: reader.is_complete(), pools })
+    let recorded = reader.final_names();
+    let names = recorded.iter().filter_map(|(path, recorded)| {
+        let replayed = tree.found(path);
+        (!replayed.agrees(recorded)).then(|| NameVerdict { path: path.clone(), replayed, recorded: recorded.clone() })
+    });
+    Ok(VerifyReport {
+        events: reader.event_count(),
+        complete: reader.is_complete(),
+        pools,
+        names: names.collect(),
+        names_compared: recorded.len() as u64,
+    })
 }
 
-fn replay_in(event: &crate::Event<'_>, images: &mut [PoolImage]) -> Result<(), Malformed> {
+fn replay_in(
+    event: &crate::Event<'_>,
+    images: &mut [PoolImage],
+    tree: &mut FileTree,
+    tables: &Tables,
+) -> Result<(), Malformed> {
+    if let EventKind::File(change) = &event.kind {
+        let applied = tree.apply(change, tables);
+        return applied.map_err(|_| Malformed("an event writes beyond the end of any file"));
+    }
     let mut target = Some(images);
     // An event concerns one pool at most.
     replay(event, |pool| &mut target.take().expect("one pool")[pool.0 as usize])

@@ -11,12 +11,13 @@ use crate::block::pending::Pending;
 use crate::content::PoolContent;
 use crate::definitions as defs;
 use crate::error::WriteError;
-use crate::event::{CodeAddr, ContextId, Event, EventId, ModuleId, PoolId, WatchId};
+use crate::event::{CodeAddr, ContextId, Event, EventId, FileId, ModuleId, PathId, PoolId, WatchId};
+use crate::file_tree::FoundName;
 use crate::format::Tag;
 use crate::pages;
 use crate::shape::{Shape, ShapeTable};
 use crate::sink::{Job, Sink};
-use crate::tables::{CodeModule, ContextNode, Meta, Outcome, PoolInfo, Severity, Summary};
+use crate::tables::{CodeModule, ContextNode, FileInfo, FileKind, Meta, Outcome, PoolInfo, Severity, Summary};
 
 /// Definitions that wait for the end of the block go out early beyond this size.
 const DEFINITION_BYTES: usize = 1 << 20;
@@ -38,6 +39,8 @@ pub struct TraceWriter {
     watches: FxHashMap<String, WatchId>,
     instructions: BTreeSet<String>,
     pools: Vec<PoolInfo>,
+    paths: FxHashMap<String, PathId>,
+    next_file: u32,
     finished: bool,
 }
 
@@ -58,6 +61,8 @@ impl TraceWriter {
             watches: FxHashMap::default(),
             instructions: BTreeSet::new(),
             pools: Vec::new(),
+            paths: FxHashMap::default(),
+            next_file: 0,
             finished: false,
         };
         let mut head = Vec::new();
@@ -119,6 +124,57 @@ impl TraceWriter {
         })?;
         self.pools.push(info);
         Ok(id)
+    }
+
+    /// The number of a path; equal paths have one number.
+    pub fn path(&mut self, path: &str) -> PathId {
+        if let Some(&id) = self.paths.get(path) {
+            return id;
+        }
+        let id = PathId(self.paths.len() as u32);
+        defs::put_path(&mut self.definitions, path);
+        self.paths.insert(path.to_owned(), id);
+        id
+    }
+
+    /// Every path so far.
+    pub fn paths(&self) -> Vec<String> {
+        let mut paths: Vec<_> = self.paths.iter().map(|(path, id)| (*id, path.clone())).collect();
+        paths.sort_unstable();
+        paths.into_iter().map(|(_, path)| path).collect()
+    }
+
+    /// The number of the next file that appears.
+    pub fn new_file(&mut self) -> FileId {
+        self.next_file += 1;
+        FileId(self.next_file - 1)
+    }
+
+    /// Adds what was behind a name before its first change: `content` is that of a regular file that is no pool.
+    pub fn file(&mut self, info: &FileInfo, content: Option<&mut dyn PoolContent>) -> Result<(), WriteError> {
+        self.path(&info.path);
+        let mut head = Vec::new();
+        pages::put_file(&mut head, info);
+        self.send(Job::Chunk { tag: Tag::File, head, body: Vec::new() })?;
+        if let (FileKind::Regular { file, pool: None, .. }, Some(content)) = (&info.kind, content) {
+            let failed = |source| WriteError::Pool { pool: info.path.clone(), source };
+            pages::store_initial(PoolId(file.0), content, failed, |head, body| {
+                let job = Job::Chunk { tag: Tag::FilePages, head, body };
+                self.sink.send(job).map_err(|error| WriteError::io(&self.path, error))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// What is under the paths of the trace at the end: for `verify`.
+    pub fn final_names(&mut self, names: &[(String, FoundName)]) -> Result<(), WriteError> {
+        self.send_block()?;
+        for some in names.chunks(1024) {
+            let mut head = Vec::new();
+            some.iter().for_each(|(path, found)| pages::put_found(&mut head, path, found));
+            self.send(Job::Chunk { tag: Tag::FinalNames, head, body: Vec::new() })?;
+        }
+        Ok(())
     }
 
     /// Adds the next event.

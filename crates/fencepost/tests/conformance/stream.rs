@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use targets::Compare;
-use trace::{CodeAddr, Event, EventKind, FlushTarget, PoolId, Tables, TraceReader};
+use trace::{CodeAddr, Event, EventKind, FileEvent, FlushTarget, PoolId, Tables, TraceReader};
 
 /// One event in words that do not depend on who recorded it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -64,6 +64,31 @@ impl Names<'_> {
         path.rsplit('/').next().unwrap_or(path).to_owned()
     }
 
+    /// A change of a file, with names instead of numbers.
+    fn change(&self, change: &FileEvent<'_>) -> String {
+        let paths: Vec<&str> = change.paths().map(|path| self.tables.path(path)).collect();
+        let rest = match *change {
+            FileEvent::Write { file, offset, bytes, continues } => {
+                format!("{file:?} {offset:#x} {} {continues}", self.bytes(bytes))
+            }
+            FileEvent::Create { file, mode, .. } => format!("{file:?} {mode:o}"),
+            FileEvent::Link { file, .. } => format!("{file:?}"),
+            FileEvent::Mode { mode, .. } | FileEvent::MakeDirectory { mode, .. } => format!("{mode:o}"),
+            FileEvent::SetXattr { name, value, .. } => format!("{name} {}", self.bytes(value)),
+            FileEvent::RemoveXattr { name, .. } => name.to_owned(),
+            FileEvent::Symlink { target, .. } => target.to_owned(),
+            FileEvent::Zero { .. }
+            | FileEvent::Length { .. }
+            | FileEvent::Becomes { .. }
+            | FileEvent::Sync { .. } => format!("{change:?}"),
+            FileEvent::Unlink { .. }
+            | FileEvent::Rename { .. }
+            | FileEvent::Exchange { .. }
+            | FileEvent::RemoveDirectory { .. } => String::new(),
+        };
+        format!("file {} {paths:?} {rest}", change.name())
+    }
+
     fn bytes(&self, bytes: &[u8]) -> String {
         if self.lengths {
             return format!("{} bytes", bytes.len());
@@ -99,6 +124,7 @@ impl Names<'_> {
             }
             EventKind::Call { watch, .. } => format!("call {}", self.tables.watch(*watch)),
             EventKind::Return { watch, .. } => format!("return {}", self.tables.watch(*watch)),
+            EventKind::File(change) => self.change(change),
             EventKind::Fence { .. }
             | EventKind::ThreadStart
             | EventKind::ThreadEnd

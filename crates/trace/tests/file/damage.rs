@@ -147,7 +147,7 @@ fn newer_version() {
     let error = TraceReader::open(&path).unwrap_err();
     assert!(matches!(error, ReadError::Version { found, .. } if found == known + 1));
     let text = error.to_string();
-    assert!(text.contains("version 2") && text.contains("record again"), "{text}");
+    assert!(text.contains("version 3") && text.contains("record again"), "{text}");
 }
 
 #[test]

@@ -21,6 +21,8 @@ pub enum Kind {
     KernelWrite(Place, Vec<u8>),
     FileWrite(Place, Vec<u8>),
     Exec(String),
+    FileData(u32, u64, Vec<u8>),
+    Symlink(u32, String),
     /// Everything that has no bytes.
     Plain(EventKind<'static>),
 }
@@ -33,6 +35,17 @@ impl Owned {
             EventKind::KernelWrite { place, bytes } => Kind::KernelWrite(place, bytes.to_vec()),
             EventKind::FileWrite { place, bytes } => Kind::FileWrite(place, bytes.to_vec()),
             EventKind::Exec { path } => Kind::Exec(path.to_owned()),
+            EventKind::File(FileEvent::Write { file, offset, bytes, .. }) => {
+                Kind::FileData(file.0, offset, bytes.to_vec())
+            }
+            EventKind::File(FileEvent::Symlink { path, target }) => Kind::Symlink(path.0, target.to_owned()),
+            EventKind::File(FileEvent::Rename { from, to }) => {
+                Kind::Plain(EventKind::File(FileEvent::Rename { from, to }))
+            }
+            EventKind::File(FileEvent::Length { file, len }) => {
+                Kind::Plain(EventKind::File(FileEvent::Length { file, len }))
+            }
+            EventKind::File(other) => panic!("no test makes {other:?}"),
             EventKind::Flush { kind, target } => Kind::Plain(EventKind::Flush { kind, target }),
             EventKind::Fence { kind } => Kind::Plain(EventKind::Fence { kind }),
             EventKind::Load { place, len } => Kind::Plain(EventKind::Load { place, len }),
@@ -61,6 +74,11 @@ impl Owned {
             Kind::KernelWrite(place, bytes) => EventKind::KernelWrite { place: *place, bytes },
             Kind::FileWrite(place, bytes) => EventKind::FileWrite { place: *place, bytes },
             Kind::Exec(path) => EventKind::Exec { path },
+            Kind::FileData(file, offset, bytes) => {
+                let (file, offset) = (FileId(*file), *offset);
+                EventKind::File(FileEvent::Write { file, offset, bytes, continues: false })
+            }
+            Kind::Symlink(path, target) => EventKind::File(FileEvent::Symlink { path: PathId(*path), target }),
             Kind::Plain(kind) => kind.clone(),
         };
         Event { thread: self.thread, context: self.context, pc: self.pc, kind }
@@ -172,6 +190,9 @@ fn plain() -> impl Strategy<Value = EventKind<'static>> {
         (pool(), any::<bool>()).prop_map(|(pool, data_only)| EventKind::Fsync { pool, data_only }),
         (place(), number()).prop_map(|(place, len)| EventKind::FileZero { place, len }),
         (pool(), number()).prop_map(|(pool, len)| EventKind::Resize { pool, len }),
+        (0..9u32, 0..9u32)
+            .prop_map(|(from, to)| { EventKind::File(FileEvent::Rename { from: PathId(from), to: PathId(to) }) }),
+        (0..9u32, number()).prop_map(|(file, len)| EventKind::File(FileEvent::Length { file: FileId(file), len })),
         Just(EventKind::ThreadStart),
         Just(EventKind::ThreadEnd),
         (any::<u32>(), any::<Option<u32>>()).prop_map(|(process, parent)| EventKind::ProcessStart {
@@ -198,6 +219,8 @@ fn kind() -> impl Strategy<Value = Kind> {
         1 => (place(), bytes()).prop_map(|(place, bytes)| Kind::KernelWrite(place, bytes)),
         1 => (place(), bytes()).prop_map(|(place, bytes)| Kind::FileWrite(place, bytes)),
         1 => "[a-zé]{0,30}".prop_map(Kind::Exec),
+        1 => (0..9u32, number(), bytes()).prop_map(|(file, offset, bytes)| Kind::FileData(file, offset, bytes)),
+        1 => (0..9u32, "[a-zé]{0,90}").prop_map(|(path, target)| Kind::Symlink(path, target)),
         8 => plain().prop_map(Kind::Plain),
     ]
 }
