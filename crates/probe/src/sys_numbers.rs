@@ -315,6 +315,7 @@ pub const KCMP: u64 = 312;
 pub const FINIT_MODULE: u64 = 313;
 pub const SCHED_SETATTR: u64 = 314;
 pub const SCHED_GETATTR: u64 = 315;
+pub const FCHMODAT2: u64 = 452;
 pub const RENAMEAT2: u64 = 316;
 pub const SECCOMP: u64 = 317;
 pub const GETRANDOM: u64 = 318;

@@ -1,6 +1,7 @@
 //! Starts targets under a recorder backend and collects their events in a trace.
 
 pub mod ending;
+pub mod file_book;
 pub mod flow;
 pub mod libraries;
 pub mod probe_host;

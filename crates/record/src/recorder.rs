@@ -15,6 +15,9 @@
 //!    of the old range and a `Map` of the new one. Fork, exec and exit make no such events.
 //! 4. **Files.** If a call changes the length of a pool's file, `Resize` comes before the `FileWrite` or
 //!    `FileZero` of the same call.
+//!    With `files`, changes of other files and of all names follow rules 10 to 14; what goes to the files behind the standard streams that
+//!    the target was given, and to `/proc`, `/sys` and `/dev` (but `/dev/shm`), is none of them. A write with `O_SYNC`, `O_DSYNC`, `RWF_SYNC` or
+//!    `RWF_DSYNC` is followed by an `Msync` of its range; `sync` and `syncfs` are an `Fsync` of every pool there.
 //! 5. **Processes.** A process begins with `ProcessStart`, given by its first thread, which has no `ThreadStart` of
 //!    its own. `exit_group`, and `exit` of the last thread, is a `ProcessExit`; `exit` of another thread is a
 //!    `ThreadEnd`. Threads that end because their process does have no `ThreadEnd`. Starts, `ThreadEnd`, `Exec` and
@@ -48,6 +51,8 @@ pub struct RecordOptions {
     pub operations_stdin: bool,
     /// Private files that the target finds in place of others; the `probe` backend only.
     pub substitutes: Vec<Substituted>,
+    /// Record what happens to files that are no pools, and to names.
+    pub files: bool,
     /// Who wants to know the flow of the run (see [`crate::flow`]). Not together with `loads`.
     pub flow: Option<FlowHandle>,
     /// Values mode: the flow has operands as well, and tells where the input comes to lie. The `probe` backend only.

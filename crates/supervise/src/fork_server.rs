@@ -16,7 +16,7 @@ use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, Recovery, state};
 
 use crate::mounts::Mounts;
 use crate::probe::{
-    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, cover,
+    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, configure_roots, cover,
     futex_wait, futex_wake,
 };
 use crate::target::Target;
@@ -32,6 +32,8 @@ pub struct Setup<'a> {
     pub stdout: BorrowedFd<'a>,
     pub stderr: BorrowedFd<'a>,
     pub pools: &'a [Substituted],
+    /// Folders, and private ones that stand for them.
+    pub roots: &'a [Substituted],
     /// Time, time-stamp counter and randomness as they really are.
     pub real_world: bool,
     /// Standard input has operations, of which each run gets some (see [`ForkServer::give`]).
@@ -85,6 +87,7 @@ impl ForkServer {
         if setup.cover {
             cover(shared.control_mut());
         }
+        configure_roots(shared.control_mut(), setup.roots)?;
         *shared.control_mut().recovery.reference.get_mut() = setup.reference;
         let launch = Launch {
             probe: setup.probe,

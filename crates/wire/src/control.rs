@@ -40,6 +40,8 @@ pub mod option {
     pub const REAL_TSC: u32 = 1 << 5;
     /// A recovery run: no events, but what is read of the pools (see `recover`). Comes with `LOADS`.
     pub const RECOVER: u32 = 1 << 6;
+    /// Record what happens to files that are no pools, and to names.
+    pub const FILES: u32 = 1 << 7;
     /// Record which blocks ran and which addresses they accessed (see `record::flow`). Not together with `LOADS`.
     pub const FLOW: u32 = 1 << 16;
     /// Count what ran (see `cover`). Comes with `RECOVER`, without `LOADS`.
@@ -56,6 +58,9 @@ pub const TEXT_BYTES: usize = 64 << 10;
 pub const MAX_POOLS: usize = 1024;
 pub const EXEC_SLOTS: usize = 64;
 pub const EXEC_BYTES: usize = 8 << 10;
+
+/// Files whose writes are recorded that can be remembered.
+pub const FILE_SLOTS: usize = 2048;
 
 /// What children of fork had to find out for themselves, for their parent to know before the next fork.
 pub const FORK_HINTS: usize = 2048;
@@ -176,6 +181,10 @@ pub struct Control {
     pub pool_count: AtomicU32,
     pub pools: [PoolFile; MAX_POOLS],
     pub operations: Operations,
+    /// Device and inode of the files behind the first process's standard streams: what goes there is not of the target's files.
+    pub streams: [[u64; 2]; 3],
+    /// Files that are no pools and of which the host knows, by hash; 0: free.
+    pub files: [AtomicU64; FILE_SLOTS],
     pub recovery: Recovery,
     /// With `option::VALUES`: the file that is the input.
     pub input_device: u64,

@@ -77,6 +77,21 @@ pub mod kind {
     /// `address`: watch. P: u64 value.
     pub const RETURN: u8 = 21;
 
+    /// A call that changes names is about to be made; the probe waits until the host has looked (`PLEASE`). aux: which ([`super::file`]).
+    /// P: u32 length of the first path, the path, then the second path or text.
+    pub const FILE_BEFORE: u8 = 22;
+    /// The call of `FILE_BEFORE` has succeeded. The probe waits again.
+    pub const FILE_AFTER: u8 = 23;
+    /// A file that is no pool was written. `address`: offset. aux 1: the record before is of the same call. P: u64 device, u64
+    /// inode, then the bytes.
+    pub const FILE_DATA: u8 = 24;
+    /// Such a file has another length: `address`. P: u64 device, u64 inode.
+    pub const FILE_LEN: u8 = 25;
+    /// Bytes of such a file became zero. `address`: offset. P: u64 device, u64 inode, u64 length.
+    pub const FILE_HOLE: u8 = 26;
+    /// Such a file was synced; with device and inode 0: every file. aux: 1 = data only. P: u64 device, u64 inode.
+    pub const FILE_SYNC: u8 = 27;
+
     /// Defines instruction `site`: `address` is its pc. P: its bytes.
     pub const SITE: u8 = 32;
     /// Defines call path `context`: `address` is its return address, `site` the number of the path above it.
@@ -131,6 +146,28 @@ pub mod flow {
         let instructions = (word >> 32) as u32;
         Some((word as u32 & !BLOCK, if instructions == ALL { None } else { Some(instructions) }))
     }
+}
+
+/// aux of `FILE_BEFORE` and `FILE_AFTER`.
+pub mod file {
+    /// Of a file that was not there before, or to empty it.
+    pub const OPEN: u8 = 0;
+    pub const UNLINK: u8 = 1;
+    pub const RMDIR: u8 = 2;
+    pub const RENAME: u8 = 3;
+    pub const EXCHANGE: u8 = 4;
+    pub const LINK: u8 = 5;
+    pub const MKDIR: u8 = 6;
+    /// The second text is its target.
+    pub const SYMLINK: u8 = 7;
+    pub const TRUNCATE: u8 = 8;
+    pub const MODE: u8 = 9;
+    /// The second text is the attribute's name.
+    pub const CHANGE_XATTR: u8 = 10;
+    /// As `CHANGE_XATTR`, of a link itself.
+    pub const LCHANGE_XATTR: u8 = 11;
+    /// Its content is about to be changed through a descriptor; the changes come as records of their own.
+    pub const WRITE: u8 = 12;
 }
 
 /// aux of `STORE`.

@@ -14,6 +14,8 @@ pub const NOTES_BYTES: usize = 16 << 20;
 pub const MAX_NOTES: usize = NOTES_BYTES / 8;
 /// Pools that a recovery can have.
 pub const MAX_SUBSTITUTES: usize = 64;
+/// Folders of the target's that private ones stand for.
+pub const MAX_ROOTS: usize = 16;
 /// Room for the description of a crash inside recovery.
 pub const CRASH_BYTES: usize = 16 << 10;
 /// Stretches of the operations that a run can be given.
@@ -63,6 +65,8 @@ pub mod flag {
     pub const PROCESSES: u32 = 64;
     /// Memory was refused: the run has used what it may.
     pub const MEMORY: u32 = 256;
+    /// Files or names beside the pools changed.
+    pub const TREE_CHANGED: u32 = 512;
     /// Processes were still there when the first one had ended; they were killed when they had nothing to do.
     pub const LEFT_RUNNING: u32 = 128;
 }
@@ -104,6 +108,17 @@ pub struct Substitute {
     /// The same file as the run sees it, through a private mount; 0: there is none.
     pub inside_device: AtomicU64,
     pub inside_inode: AtomicU64,
+}
+
+/// Stands for a path inside of a root (FNV-1a).
+pub const fn name_hash(path: &[u8]) -> u64 {
+    let mut hash = 0xcbf2_9ce4_8422_2325u64;
+    let mut at = 0;
+    while at < path.len() {
+        hash = (hash ^ path[at] as u64).wrapping_mul(0x100_0000_01b3);
+        at += 1;
+    }
+    hash
 }
 
 /// Bytes of the file behind standard input: whole lines, each an operation.
@@ -157,6 +172,10 @@ pub struct Recovery {
     pub answers: [AtomicU32; MAX_ANSWERS],
     pub substitute_count: u32,
     pub substitutes: [Substitute; MAX_SUBSTITUTES],
+    /// Folders, absolute and without symbolic links, and the private ones that stand for them. Beside `private` there is a folder
+    /// `private.names` with an empty file for each recorded name, named by its [`name_hash`].
+    pub root_count: u32,
+    pub roots: [Substitute; MAX_ROOTS],
     /// Lines `module+0xoffset`, innermost frame first: where a fatal signal struck.
     pub crash: [u8; CRASH_BYTES],
     /// Large anonymous mappings of runs: address | what is known of it ([`dense`]); 0: free.

@@ -199,6 +199,7 @@ impl Record {
 
     fn options(&self) -> RecordOptions {
         RecordOptions {
+            files: true,
             pm: self.pm.iter().map(|glob| absolute(glob)).collect(),
             watch: self.watch.clone(),
             loads: self.loads,

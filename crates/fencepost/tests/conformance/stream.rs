@@ -77,10 +77,9 @@ impl Names<'_> {
             FileEvent::SetXattr { name, value, .. } => format!("{name} {}", self.bytes(value)),
             FileEvent::RemoveXattr { name, .. } => name.to_owned(),
             FileEvent::Symlink { target, .. } => target.to_owned(),
-            FileEvent::Zero { .. }
-            | FileEvent::Length { .. }
-            | FileEvent::Becomes { .. }
-            | FileEvent::Sync { .. } => format!("{change:?}"),
+            FileEvent::Zero { .. } | FileEvent::Length { .. } | FileEvent::Becomes { .. } | FileEvent::Sync { .. } => {
+                format!("{change:?}")
+            }
             FileEvent::Unlink { .. }
             | FileEvent::Rename { .. }
             | FileEvent::Exchange { .. }

@@ -75,6 +75,14 @@ pub fn find(stat: &Stat) -> Option<u32> {
     control.pools[..count].iter().position(|p| same(&p)).map(|at| at as u32)
 }
 
+/// The pools on a device; of any if there is none.
+pub fn on_device(device: Option<u64>) -> impl Iterator<Item = u32> {
+    let control = ring::control();
+    let count = control.pool_count.load(Ordering::Acquire) as usize;
+    let there = move |pool: &usize| device.is_none_or(|d| control.pools[*pool].device.load(Ordering::Relaxed) == d);
+    (0..count).filter(there).map(|pool| pool as u32)
+}
+
 /// The pool behind a descriptor, if it is one. Costs nothing while there is no pool.
 pub fn of_fd(fd: i32) -> Option<(u32, Stat)> {
     if !any() {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::record::kind;
 use wire::recover::note;
 
-use super::{crash, notes, paths, reference, serve};
+use super::{crash, notes, paths, reference, roots, serve};
 use crate::load::user;
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
@@ -35,6 +35,8 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
         // The input is another one in each run.
         serve::first_use(thread);
     }
+    paths::note_changes(call, &strings);
+    roots::listing(thread, call);
     file_read(call);
     memory_file(call);
     file_change(thread, call);

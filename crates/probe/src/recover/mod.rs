@@ -8,6 +8,7 @@ pub mod limits;
 pub mod notes;
 pub mod paths;
 pub mod reference;
+pub mod roots;
 pub mod script;
 pub mod serve;
 

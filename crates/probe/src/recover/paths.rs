@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering;
 use wire::control::TextRef;
 use wire::recover::{Substitute, flag};
 
-use super::notes;
+use super::{notes, roots};
 use crate::load::user;
 use crate::pm::pools::Stat;
 use crate::ring::control;
@@ -25,6 +25,9 @@ fn arguments(number: u64) -> &'static [(usize, Option<usize>)] {
     match number {
         nr::OPEN
         | nr::CREAT
+        | nr::MKDIR
+        | nr::RMDIR
+        | nr::CHDIR
         | nr::STAT
         | nr::LSTAT
         | nr::ACCESS
@@ -53,7 +56,9 @@ fn arguments(number: u64) -> &'static [(usize, Option<usize>)] {
         | nr::FACCESSAT
         | nr::FACCESSAT2
         | nr::UNLINKAT
+        | nr::MKDIRAT
         | nr::FCHMODAT
+        | nr::FCHMODAT2
         | nr::FCHOWNAT
         | nr::UTIMENSAT
         | nr::FUTIMESAT
@@ -112,8 +117,9 @@ pub fn replaced(thread: &mut Thread, mut call: Call) -> Option<(Call, Vec<Vec<u8
     for &(at, directory) in arguments(call.nr) {
         let directory = directory.map_or(AT_FDCWD, |d| call.fd(d));
         let Some(path) = user::c_string(call.args[at]) else { continue };
-        let Some(substitute) = named(directory, &path) else { continue };
-        let mut private = text(substitute.private).to_vec();
+        let in_root = roots::private(directory, &path);
+        let in_slot = || named(directory, &path).map(|substitute| text(substitute.private).to_vec());
+        let Some(mut private) = in_root.or_else(in_slot) else { continue };
         private.push(0);
         call.args[at] = private.as_ptr() as u64;
         strings.push(private);
@@ -121,14 +127,23 @@ pub fn replaced(thread: &mut Thread, mut call: Call) -> Option<(Call, Vec<Vec<u8
     if strings.is_empty() {
         return None;
     }
-    if moves_files(call.nr) {
-        if strings.len() < arguments(call.nr).len() {
-            // The stand-in lies elsewhere: what the kernel would answer is not what the program would see.
-            crate::refuse!(thread, "recovery renames or links a pool to another name, which needs a native run");
-        }
-        notes::raise(flag::FILES_CHANGED | flag::INCOMPLETE);
+    if moves_files(call.nr) && strings.len() < arguments(call.nr).len() {
+        // The stand-in lies elsewhere: what the kernel would answer is not what the program would see.
+        crate::refuse!(thread, "recovery renames or links a pool to another name, which needs native mode");
     }
     Some((call, strings))
+}
+
+/// Notes what a call with replaced paths is about to change. After the fork: the notes are the run's.
+pub fn note_changes(call: Call, strings: &[Vec<u8>]) {
+    for private in strings.iter().filter_map(|string| string.strip_suffix(b"\0")) {
+        let is_stand_in = substitutes().iter().any(|substitute| text(substitute.private) == private);
+        if is_stand_in && moves_files(call.nr) {
+            notes::raise(flag::FILES_CHANGED | flag::INCOMPLETE);
+        } else if !is_stand_in {
+            roots::note_change(call, private);
+        }
+    }
 }
 
 /// The pool that a path names: by the file that is there, or by name if there is none.
@@ -161,7 +176,7 @@ fn trimmed(directory: &[u8]) -> &[u8] {
 }
 
 /// The absolute path of a directory, without links.
-fn place_of(directory: i32, path: &[u8]) -> Option<Vec<u8>> {
+pub fn place_of(directory: i32, path: &[u8]) -> Option<Vec<u8>> {
     const O_PATH_DIRECTORY_CLOEXEC: u64 = 0o10000000 | 0o200000 | 0o2000000;
     let mut string = if path.is_empty() { b".".to_vec() } else { path.to_vec() };
     string.push(0);

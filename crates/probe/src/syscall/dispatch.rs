@@ -1,6 +1,6 @@
 //! Which family answers which system call.
 
-use super::{buffers, descriptors, exit, files, memory, operations, proc, random, refused, time};
+use super::{buffers, descriptors, exit, files, memory, names, operations, proc, random, refused, time};
 use crate::flow;
 use crate::load::user;
 use crate::recover;
@@ -66,6 +66,9 @@ fn carry_out(thread: &mut Thread, call: Call) {
 }
 
 fn answer(thread: &mut Thread, call: Call) -> i64 {
+    if let Some(result) = names::answer(thread, call) {
+        return result;
+    }
     match call.nr {
         nr::MMAP => memory::mmap(thread, call),
         nr::MUNMAP => memory::munmap(thread, call),
@@ -115,6 +118,7 @@ fn answer(thread: &mut Thread, call: Call) -> i64 {
         | nr::SPLICE => files::write(thread, call),
         nr::FTRUNCATE | nr::TRUNCATE | nr::FALLOCATE => files::resize(thread, call),
         nr::FSYNC | nr::FDATASYNC => files::sync(thread, call),
+        nr::SYNC | nr::SYNCFS => files::sync_all(thread, call),
 
         nr::READLINK
         | nr::READLINKAT

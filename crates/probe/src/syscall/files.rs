@@ -1,4 +1,4 @@
-//! Files that are pools: what is written to them past the mapping, and when they become pools.
+//! Calls on files: when they become pools, and what is written to pools past the mapping. What is written to other files is told too (`names`).
 
 use alloc::format;
 use alloc::vec::Vec;
@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
-use super::{buffers, event, proc, random};
+use super::{buffers, event, names, proc, random};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring;
@@ -19,7 +19,10 @@ pub fn open(thread: &mut Thread, call: Call) -> i64 {
     if let Some(result) = proc::open(thread, call) {
         return result;
     }
-    let result = buffers::pass(thread, call);
+    let result = match names::opening(call) {
+        Some(step) => names::carry_out(thread, call, &step),
+        None => buffers::pass(thread, call),
+    };
     if result >= 0 {
         let fd = result as i32;
         random::opened(fd, path_argument(call));
@@ -64,28 +67,62 @@ pub fn write(thread: &mut Thread, call: Call) -> i64 {
         _ => (2, if call.args[3] == 0 { None } else { user::read::<u64>(call.args[3]) }),
     };
     let fd = call.fd(at);
-    let Some((pool, _)) = pools::of_fd(fd) else { return buffers::pass(thread, call) };
+    let Some((pool, _)) = pools::of_fd(fd) else {
+        let is_recorded = names::written_file(thread, fd).is_some();
+        let result = buffers::pass(thread, call);
+        if is_recorded
+            && result > 0
+            && let Some(stat) = Stat::of(fd)
+        {
+            let start = start_of(fd, &stat, offset, result as u64);
+            names::content_changed(thread, fd, &stat, start, result as u64);
+            if is_synchronous(fd, call) {
+                names::synced(thread, Some(&stat), true);
+            }
+        }
+        return result;
+    };
     let result = buffers::pass(thread, call);
-    if result > 0 {
-        written(thread, fd, pool, offset, result as u64);
+    if result > 0
+        && let Some(stat) = Stat::of(fd)
+    {
+        resized(thread, pool, &stat);
+        let start = start_of(fd, &stat, offset, result as u64);
+        content_changed(thread, fd, pool, start, result as u64);
+        if is_synchronous(fd, call) {
+            let header = event::header(thread, kind::MSYNC);
+            let range = [start.to_le_bytes(), (result as u64).to_le_bytes()];
+            ring::order(thread).put(header, &[&pool.to_le_bytes(), &[0; 4], &range[0], &range[1]]);
+        }
     }
     result
 }
 
-/// `len` bytes went to a pool's file, at `offset` or else up to the file position where it is now.
-fn written(thread: &mut Thread, fd: i32, pool: u32, offset: Option<u64>, len: u64) {
-    const F_GETFL: u64 = 3;
+/// Where the `len` bytes went that were just written: at `offset`, or else up to the file position where it is now.
+fn start_of(fd: i32, stat: &Stat, offset: Option<u64>, len: u64) -> u64 {
     const O_APPEND: i64 = 0o2000;
     const SEEK_CUR: u64 = 1;
-    let Some(stat) = Stat::of(fd) else { return };
-    resized(thread, pool, &stat);
-    let start = match offset {
+    match offset {
         // pwrite(2), BUGS: with O_APPEND Linux appends whatever the offset.
-        Some(_) if sys!(nr::FCNTL, fd, F_GETFL) & O_APPEND != 0 => (stat.size as u64).saturating_sub(len),
+        Some(_) if open_flags(fd) & O_APPEND != 0 => (stat.size as u64).saturating_sub(len),
         Some(offset) => offset,
         None => (sys!(nr::LSEEK, fd, 0, SEEK_CUR).max(0) as u64).saturating_sub(len),
-    };
-    content_changed(thread, fd, pool, start, len);
+    }
+}
+
+fn open_flags(fd: i32) -> i64 {
+    const F_GETFL: u64 = 3;
+    sys!(nr::FCNTL, fd, F_GETFL)
+}
+
+/// Is what the call wrote durable when it returns? open(2): `O_SYNC` has the bit of `O_DSYNC`. What `fsync` of the range would have
+/// written back, whole pages, is durable then.
+fn is_synchronous(fd: i32, call: Call) -> bool {
+    const O_DSYNC: i64 = 0o10000;
+    const RWF_DSYNC: u64 = 2;
+    const RWF_SYNC: u64 = 4;
+    let asked = call.nr == nr::PWRITEV2 && call.args[5] & (RWF_DSYNC | RWF_SYNC) != 0;
+    asked || open_flags(fd) & O_DSYNC != 0
 }
 
 /// Records what the file holds now in `start..start+len`: right whatever the buffers were.
@@ -106,7 +143,7 @@ fn content_changed(thread: &mut Thread, fd: i32, pool: u32, start: u64, len: u64
 }
 
 /// A descriptor of the same file that can be read.
-fn readable(fd: i32) -> i32 {
+pub fn readable(fd: i32) -> i32 {
     let mut byte = 0u8;
     if sys!(nr::PREAD64, fd, &raw mut byte, 0, 0) >= 0 {
         return fd;
@@ -116,6 +153,17 @@ fn readable(fd: i32) -> i32 {
 }
 
 pub fn resize(thread: &mut Thread, call: Call) -> i64 {
+    if call.nr == nr::TRUNCATE
+        && let Some(step) = names::truncating(call)
+    {
+        return names::carry_out(thread, call, &step);
+    }
+    if call.nr != nr::TRUNCATE
+        && pools::of_fd(call.fd(0)).is_none()
+        && let Some(before) = names::written_file(thread, call.fd(0))
+    {
+        return resize_other(thread, call, &before);
+    }
     let result = call.pass(thread);
     if result < 0 || !pools::any() {
         return result;
@@ -138,11 +186,33 @@ pub fn resize(thread: &mut Thread, call: Call) -> i64 {
     result
 }
 
+const PUNCH_HOLE: u64 = 2;
+const COLLAPSE_RANGE: u64 = 8;
+const ZERO_RANGE: u64 = 16;
+const INSERT_RANGE: u64 = 32;
+
+/// `ftruncate` and `fallocate` of a file that is no pool.
+fn resize_other(thread: &mut Thread, call: Call, before: &Stat) -> i64 {
+    let result = call.pass(thread);
+    let fd = call.fd(0);
+    let Some(stat) = Stat::of(fd).filter(|_| result >= 0) else { return result };
+    if stat.size != before.size {
+        names::resized(thread, &stat);
+    }
+    if call.nr == nr::FALLOCATE {
+        let [_, mode, offset, len, ..] = call.args;
+        let rest = (stat.size as u64).saturating_sub(offset);
+        if mode & (PUNCH_HOLE | ZERO_RANGE) != 0 && len.min(rest) > 0 {
+            names::zeroed(thread, &stat, offset, len.min(rest));
+        }
+        if mode & (COLLAPSE_RANGE | INSERT_RANGE) != 0 {
+            names::content_changed(thread, fd, &stat, offset, rest);
+        }
+    }
+    result
+}
+
 fn allocated(thread: &mut Thread, call: Call, pool: u32, end: u64) {
-    const PUNCH_HOLE: u64 = 2;
-    const COLLAPSE_RANGE: u64 = 8;
-    const ZERO_RANGE: u64 = 16;
-    const INSERT_RANGE: u64 = 32;
     let [_, mode, offset, len, ..] = call.args;
     let len = len.min(end.saturating_sub(offset));
     if mode & (PUNCH_HOLE | ZERO_RANGE) != 0 && len > 0 {
@@ -156,12 +226,37 @@ fn allocated(thread: &mut Thread, call: Call, pool: u32, end: u64) {
 
 pub fn sync(thread: &mut Thread, call: Call) -> i64 {
     let result = call.pass(thread);
-    if result == 0
-        && let Some((pool, _)) = pools::of_fd(call.fd(0))
-    {
-        let aux = (call.nr == nr::FDATASYNC) as u8;
-        let header = Header { aux, ..event::header(thread, kind::FSYNC) };
-        ring::order(thread).put(header, &[&pool.to_le_bytes()]);
+    if result != 0 {
+        return result;
+    }
+    let data_only = call.nr == nr::FDATASYNC;
+    match pools::of_fd(call.fd(0)) {
+        Some((pool, _)) => pool_synced(thread, pool, data_only),
+        None if names::on() => {
+            if let Some(stat) = Stat::of(call.fd(0)) {
+                names::synced(thread, Some(&stat), data_only);
+            }
+        }
+        None => {}
     }
     result
+}
+
+/// `sync` and `syncfs`. (`sync_file_range` promises nothing: sync_file_range(2), Warning.)
+pub fn sync_all(thread: &mut Thread, call: Call) -> i64 {
+    let result = call.pass(thread);
+    if result != 0 {
+        return result;
+    }
+    let device = if call.nr == nr::SYNCFS { Stat::of(call.fd(0)).map(|stat| stat.device) } else { None };
+    for pool in pools::on_device(device) {
+        pool_synced(thread, pool, false);
+    }
+    names::synced(thread, None, false);
+    result
+}
+
+fn pool_synced(thread: &mut Thread, pool: u32, data_only: bool) {
+    let header = Header { aux: data_only as u8, ..event::header(thread, kind::FSYNC) };
+    ring::order(thread).put(header, &[&pool.to_le_bytes()]);
 }

@@ -8,6 +8,7 @@ pub mod event;
 pub mod exit;
 pub mod files;
 pub mod memory;
+pub mod names;
 pub mod operations;
 pub mod proc;
 pub mod random;

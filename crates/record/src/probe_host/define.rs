@@ -11,6 +11,7 @@ use super::payload::Payload;
 use super::pool_files::WirePool;
 use super::process::{InstructionName, Process, Site};
 use super::translate::{Refusal, Translator};
+use crate::file_book::FileKey;
 use crate::recording::is_libpmem;
 use supervise::probe::futex_wake;
 
@@ -115,7 +116,7 @@ impl Translator<'_> {
     }
 
     fn new_pool(&mut self, header: &Header, mut payload: Payload<'_>) -> Result<(), Refusal> {
-        let (_device, _inode, len) = (payload.u64()?, payload.u64()?, payload.u64()?);
+        let (device, inode, len) = (payload.u64()?, payload.u64()?, payload.u64()?);
         let path = payload.text();
         let number = WirePool(header.address as u32);
         if header.aux == 1 || self.pools.id(number).is_some() {
@@ -124,8 +125,9 @@ impl Translator<'_> {
         let mut file = self.pools.receive(number, &path)?;
         let info = PoolInfo { path, len };
         let id = self.writer.pool(info.clone(), &mut file)?;
+        let path = info.path.clone();
         self.pools.add(number, id, info, file);
-        Ok(())
+        self.file_becomes_pool(header, FileKey { device, inode }, &path, id)
     }
 
     fn message(&mut self, header: &Header, payload: Payload<'_>) -> Result<(), Refusal> {

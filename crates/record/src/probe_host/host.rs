@@ -106,6 +106,8 @@ impl<'a> ProbeRecorder<'a> {
             real_tsc: options.real_tsc,
             operations_stdin: options.operations_stdin,
             substitutes: options.substitutes.clone(),
+            files: options.files,
+            streams: self.streams,
             cache_bytes: self.cache_bytes,
         }
     }
@@ -198,7 +200,9 @@ fn finish(
     if let Some(flow) = &mut translator.flow {
         flow.finish();
     }
-    let Translator { writer, pools, activity, notes, .. } = translator;
+    let Translator { mut writer, pools, book, activity, notes, .. } = translator;
+    let names = book.finals(&writer);
+    writer.final_names(&names)?;
     let infos = pools.infos().cloned().collect();
     let mut files = pools.into_files();
     let mut finals: Vec<(PoolId, &mut dyn PoolContent)> =

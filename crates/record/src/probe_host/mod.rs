@@ -5,6 +5,7 @@ mod code_map;
 mod collect;
 mod define;
 mod error;
+mod file_changes;
 mod flow;
 mod host;
 mod mappings;

@@ -13,6 +13,7 @@ use super::flow::Flow;
 use super::payload::{Payload, Short};
 use super::pool_files::{PoolFiles, WirePool};
 use super::process::{InstructionName, Process};
+use crate::file_book::FileBook;
 use crate::recording::Activity;
 use supervise::probe::Shared;
 
@@ -53,6 +54,7 @@ pub(super) struct Translator<'a> {
     /// By thread number: place in `processes`.
     pub(super) threads: Vec<u32>,
     pub(super) pools: PoolFiles,
+    pub(super) book: FileBook,
     pub(super) elf: ElfCache,
     pub(super) watch_count: usize,
     seen: Vec<bool>,
@@ -69,6 +71,7 @@ impl<'a> Translator<'a> {
             processes: Vec::new(),
             threads: Vec::new(),
             pools,
+            book: FileBook::default(),
             watch_count: watches.len(),
             elf: ElfCache::new(watches),
             seen: vec![false; InstructionName::LIMIT],
@@ -97,6 +100,7 @@ impl<'a> Translator<'a> {
                 self.control_flow(header, payload)?;
                 self.tell_flow(header, payload)
             }
+            kind::FILE_BEFORE..=kind::FILE_SYNC => self.file_change(header, payload),
             kind::SITE..=kind::PLEASE => self.definition(header, payload),
             _ => Err(Refusal::Damaged("a record of an unknown kind")),
         }

@@ -3,7 +3,7 @@
 use super::error::StepError;
 use super::ptrace::{self, Registers};
 use super::session::{Session, Task};
-use super::{buffers, file_calls, mapping_calls};
+use super::{buffers, file_calls, mapping_calls, name_calls};
 
 /// A system call under way.
 #[derive(Clone, Debug)]
@@ -18,6 +18,10 @@ pub struct SystemCall {
     pub output_offset: Option<u64>,
     /// What `execve` is asked to run.
     pub exec_path: String,
+    /// Length of the file behind the first argument, for calls that may change it.
+    pub length_before: Option<u64>,
+    /// It was announced as a change of names.
+    pub changes_names: bool,
 }
 
 /// `ERESTARTSYS` to `ERESTART_RESTARTBLOCK`: the call will be made again or turned into `EINTR`.
@@ -39,6 +43,8 @@ pub fn before(session: &mut Session, task: &mut Task, registers: &Registers) -> 
         before: Vec::new(),
         output_offset: None,
         exec_path: String::new(),
+        length_before: None,
+        changes_names: false,
     };
     match call.number {
         libc::SYS_execve => call.exec_path = text(task, call.args[0]),
@@ -53,6 +59,11 @@ pub fn before(session: &mut Session, task: &mut Task, registers: &Registers) -> 
         }
         _ => {}
     }
+    if matches!(call.number, libc::SYS_ftruncate | libc::SYS_fallocate) {
+        let link = format!("/proc/{}/fd/{}", task.tid.0, call.args[0] as i32);
+        call.length_before = std::fs::metadata(link).ok().map(|found| found.len());
+    }
+    name_calls::before(session, task, &mut call)?;
     if !buffers::has_rule(call.number) {
         call.before = buffers::pm_behind_arguments(session, task, &call)?;
     }
@@ -78,6 +89,7 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: 
         libc::SYS_msync => mapping_calls::msync(session, task, call)?,
         libc::SYS_shmat | libc::SYS_shmdt | libc::SYS_brk => {}
         _ => {
+            name_calls::after(session, task, call)?;
             file_calls::after(session, task, call, result)?;
             buffers::after(session, task, call, result)?;
         }

@@ -34,10 +34,10 @@ fn add(session: &mut Session, task: &mut Task, pc: u64, mapping: Mapping) -> Res
 }
 
 /// Makes a file that is mapped shared a pool, if the rules say so.
-fn consider(session: &mut Session, file: &SharedFile, writable: bool) -> Result<(), StepError> {
+fn consider(session: &mut Session, task: &Task, file: &SharedFile, writable: bool) -> Result<(), StepError> {
     let wanted = if session.pools.has_globs() { session.pools.wants(&file.path) } else { writable };
     if wanted {
-        session.pools.add(&mut session.trace, file)?;
+        session.make_pool(task.thread, file)?;
     }
     Ok(())
 }
@@ -52,7 +52,7 @@ pub fn mmap(session: &mut Session, task: &mut Task, call: &SystemCall, address: 
     let mapping = match key {
         Some(key) => {
             let file = pools::open_own(task.tid, fd, key)?;
-            consider(session, &file, protection as i32 & libc::PROT_WRITE != 0)?;
+            consider(session, task, &file, protection as i32 & libc::PROT_WRITE != 0)?;
             Some(Mapping { start: address, end: address + len, offset, file })
         }
         None => None,
@@ -102,7 +102,7 @@ pub fn mprotect(session: &mut Session, task: &mut Task, call: &SystemCall) -> Re
         if session.pools.find(mapping.file.key).is_some() {
             continue;
         }
-        consider(session, &mapping.file, true)?;
+        consider(session, task, &mapping.file, true)?;
         if session.pools.find(mapping.file.key).is_some() {
             announce_all(session, task, call.pc, &mapping.file)?;
         }

@@ -33,6 +33,7 @@ mod flow;
 mod image;
 mod kernel;
 mod mapping_calls;
+mod name_calls;
 mod operand;
 mod operations;
 mod pools;

@@ -84,6 +84,13 @@ impl Pools {
         self.by_key.get(&key).copied()
     }
 
+    /// The pools on a device; on any if there is none.
+    pub fn on_device(&self, device: Option<u64>) -> Vec<PoolId> {
+        let there = |pool: &&Pool| device.is_none_or(|device| pool.file.key.device == device);
+        let numbered = self.pools.iter().zip(0..);
+        numbered.filter(|(pool, _)| there(pool)).map(|(_, number)| PoolId(number)).collect()
+    }
+
     pub fn has_globs(&self) -> bool {
         !self.globs.is_empty()
     }

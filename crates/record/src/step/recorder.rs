@@ -28,7 +28,9 @@ impl Recorder for StepRecorder {
         if let Some(flow) = &session.flow {
             flow.finish();
         }
-        let Session { trace, pools, .. } = session;
+        let Session { mut trace, pools, book, .. } = session;
+        let names = book.finals(&trace);
+        trace.final_names(&names)?;
         let mut files = pools.into_files()?;
         let mut finals: Vec<_> = files.iter_mut().map(|(id, file)| (*id, file as &mut dyn PoolContent)).collect();
         let summary = trace.finish(&mut finals, Outcome::Ended(status))?;

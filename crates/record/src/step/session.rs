@@ -1,6 +1,8 @@
 //! The recording under way: the trace and what belongs to all tasks; and the tasks themselves.
 
 use std::cell::RefCell;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::rc::Rc;
 
 use trace::TraceWriter;
@@ -10,11 +12,12 @@ use super::code::Modules;
 use super::error::StepError;
 use super::flow::Flow;
 use super::kernel::SystemCall;
-use super::pools::Pools;
+use super::pools::{Pools, SharedFile};
 use super::ptrace::{self, Tid};
 use super::shadow::ShadowStack;
 use super::space::{self, Piece, Space};
 use super::world::World;
+use crate::file_book::{FileBook, FileKey};
 use crate::recorder::RecordOptions;
 
 /// What a task is doing.
@@ -51,6 +54,9 @@ pub struct Session {
     pub trace: TraceWriter,
     pub options: RecordOptions,
     pub pools: Pools,
+    pub book: FileBook,
+    /// The files behind the standard streams that the target is given.
+    pub streams: Vec<FileKey>,
     pub modules: Modules,
     pub world: World,
     pub next_thread: u32,
@@ -64,7 +70,30 @@ impl Session {
         modules.watch(&mut trace, &options.watch);
         let pools = Pools::new(options.pm.clone());
         let flow = options.flow.clone().map(Flow::new);
-        Session { trace, options, pools, modules, world: World::default(), next_thread: 0, next_process: 0, flow }
+        let stream = |fd: i32| fs::metadata(format!("/proc/self/fd/{fd}")).ok();
+        let key = |found: fs::Metadata| FileKey { device: found.dev(), inode: found.ino() };
+        let streams = (0..3).filter_map(stream).map(key).collect();
+        let book = FileBook::default();
+        Session {
+            trace,
+            options,
+            pools,
+            book,
+            streams,
+            modules,
+            world: World::default(),
+            next_thread: 0,
+            next_process: 0,
+            flow,
+        }
+    }
+
+    /// Makes a file a pool, unless it is one.
+    pub fn make_pool(&mut self, thread: ThreadId, file: &SharedFile) -> Result<(), StepError> {
+        let pool = self.pools.add(&mut self.trace, file)?;
+        let key = FileKey { device: file.key.device, inode: file.key.inode };
+        let change = self.book.becomes_pool(&mut self.trace, key, &file.path, pool)?;
+        change.map_or(Ok(()), |change| self.emit_without_place(thread, EventKind::File(change.event())))
     }
 
     pub fn new_thread(&mut self) -> ThreadId {

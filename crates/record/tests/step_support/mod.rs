@@ -132,6 +132,7 @@ fn show(kind: &EventKind<'_>) -> String {
         EventKind::ThreadEnd => "thread end".to_owned(),
         EventKind::ProcessStart { process, parent } => format!("process {} of {:?}", process.0, parent.map(|p| p.0)),
         EventKind::ProcessExit { status } => format!("exit {status:?}"),
+        EventKind::File(change) => format!("file {}", change.name()),
         EventKind::Exec { .. } => "exec".to_owned(),
         EventKind::OperationBegin { index } => format!("begin {index}"),
         EventKind::OperationEnd { index } => format!("end {index}"),

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::control::{Control, MAX_GLOBS, MAX_WATCHES, TEXT_BYTES, TextRef, WIRE_VERSION, option};
-use wire::recover::{MAX_SUBSTITUTES, Substitute};
+use wire::recover::{MAX_ROOTS, MAX_SUBSTITUTES, Substitute};
 use wire::virtual_time::{RANDOM_SEED, VIRTUAL_TSC_START};
 
 use super::error::{LaunchError, os};
@@ -43,6 +43,8 @@ pub(super) fn configure(control: &mut Control, program: &Path, options: &ProbeOp
     control.globs[..globs.len()].copy_from_slice(&globs);
     control.watches[..watches.len()].copy_from_slice(&watches);
 
+    control.streams = options.streams.unwrap_or([0, 1, 2]).map(file_behind);
+
     for slot in &mut control.exec_slots {
         *slot.pid.get_mut() = FREE_SLOT;
     }
@@ -59,6 +61,12 @@ pub(super) fn configure(control: &mut Control, program: &Path, options: &ProbeOp
     Ok(())
 }
 
+/// Device and inode of the file behind a descriptor of ours.
+fn file_behind(fd: i32) -> [u64; 2] {
+    let found = std::fs::metadata(format!("/proc/self/fd/{fd}"));
+    found.map_or([0, 0], |found| [found.dev(), found.ino()])
+}
+
 fn bits(options: &ProbeOptions) -> u32 {
     let mut bits = 0;
     for (on, bit) in [
@@ -70,6 +78,7 @@ fn bits(options: &ProbeOptions) -> u32 {
         (options.pools.is_empty(), option::PM_DEFAULT),
         (options.flow, option::FLOW),
         (options.flow && options.input.is_some(), option::VALUES),
+        (options.files, option::FILES),
     ] {
         if on {
             bits |= bit;
@@ -122,6 +131,33 @@ fn substitute(text: &mut Text<'_>, pools: &[Substituted]) -> Result<(), LaunchEr
         };
     }
     text.control.recovery.substitute_count = pools.len() as u32;
+    Ok(())
+}
+
+/// Tells the probe which folders stand for which: see [`wire::recover::Recovery::roots`].
+pub(crate) fn configure_roots(control: &mut Control, roots: &[Substituted]) -> Result<(), LaunchError> {
+    let too_many = || LaunchError::TooMany { option: "files", most: MAX_ROOTS };
+    if roots.len() > MAX_ROOTS {
+        return Err(too_many());
+    }
+    let used = control.recovery.substitutes[..control.recovery.substitute_count as usize]
+        .iter()
+        .map(|substitute| (substitute.private.start + substitute.private.len) as usize)
+        .max();
+    let mut text = Text { control, used: used.unwrap_or(0) };
+    for (at, root) in roots.iter().enumerate() {
+        let path = text.add(root.path.as_os_str().as_bytes()).ok_or_else(too_many)?;
+        let private = text.add(root.private.as_os_str().as_bytes()).ok_or_else(too_many)?;
+        text.control.recovery.roots[at] = Substitute {
+            path,
+            private,
+            device: 0,
+            inode: 0,
+            inside_device: AtomicU64::new(0),
+            inside_inode: AtomicU64::new(0),
+        };
+    }
+    text.control.recovery.root_count = roots.len() as u32;
     Ok(())
 }
 

@@ -13,4 +13,4 @@ pub use launch::{Isolation, Launch, Launched};
 pub use options::{ProbeOptions, Substituted};
 pub use shared::{Shared, futex_wait, futex_wake, ring_doorbell};
 
-pub(crate) use configure::{configure_recovery, cover};
+pub(crate) use configure::{configure_recovery, configure_roots, cover};

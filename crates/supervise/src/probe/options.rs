@@ -28,6 +28,10 @@ pub struct ProbeOptions {
     /// Serve standard input line by line and mark operation boundaries.
     pub operations_stdin: bool,
     pub substitutes: Vec<Substituted>,
+    /// Tell what happens to files that are no pools, and to names.
+    pub files: bool,
+    /// The descriptors that become the target's standard streams; none: our own.
+    pub streams: Option<[i32; 3]>,
     /// Size of the code caches; 0: the probe's default.
     pub cache_bytes: u64,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use report::number::separated;
 use serde_json::json;
-use trace::{PoolVerdict, VerifyReport};
+use trace::{FoundName, PoolVerdict, VerifyReport};
 
 use crate::cli::MessageFormat;
 use crate::exit::Exit;
@@ -59,12 +59,31 @@ impl Verify {
         for pool in &report.pools {
             render::result(format_args!("{}: {}", pool.path, verdict(pool)))?;
         }
+        for name in &report.names {
+            render::result(format_args!(
+                "{}: the events leave {}, the run left {}",
+                name.path,
+                found(&name.replayed),
+                found(&name.recorded)
+            ))?;
+        }
         render::result(format_args!(
             "{} events replayed, {} differing bytes in {} pools",
             separated(report.events),
             separated(report.differing_bytes()),
             report.pools.len()
         ))
+    }
+}
+
+fn found(name: &FoundName) -> String {
+    match name {
+        FoundName::Nothing => "nothing".to_owned(),
+        FoundName::Regular { mode, content } => {
+            format!("a file with mode {mode:o}, content {:032x}", content.unwrap_or_default())
+        }
+        FoundName::Directory { mode } => format!("a directory with mode {mode:o}"),
+        FoundName::Symlink { target } => format!("a symbolic link to {target}"),
     }
 }
 
@@ -109,5 +128,7 @@ fn json(report: &VerifyReport) -> serde_json::Value {
         "events": report.events,
         "differing_bytes": report.differing_bytes(),
         "pools": pools,
+        "names_compared": report.names_compared,
+        "differing_names": report.names.iter().map(|name| &name.path).collect::<Vec<_>>(),
     })
 }
