@@ -106,7 +106,8 @@ impl CheckSession<'_> {
             again.notes.push(format!("recovery after event {} does not use all pools; it was not crashed", point.at.0));
             return;
         };
-        let plan = Plan { pools, ..self.plan.clone() };
+        // A recovery is recorded without the files beside the pools.
+        let plan = Plan { pools, names: Vec::new(), ..self.plan.clone() };
         let options = SearchOptions {
             selection: Selection { occurrences: Some(2), ..Selection::default() },
             strategies: vec![

@@ -34,6 +34,7 @@ use crash::assignment::Assignment;
 use evidence::bundle::{BundleError, Contents, Expectation};
 use evidence::gather::{Case, EvidenceError};
 use persistency::point::PointError;
+use recover::slot::RecordedNames;
 use runner::reference::error::ReferenceError;
 use runner::reference::run::{ReferenceAnswers, reference_answers};
 use runner::runner::{JudgedBy, Plan, Runner, RunnerError};
@@ -169,6 +170,7 @@ impl CheckSession<'_> {
             let equivalence = Arc::new(equivalence);
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
         }
+        reference_notes.extend(left_out(&runners[0].left_out()));
         let looks = self.recovers_at_the_end(&mut runners[0])?;
         let options = self.with_recoveries(&survey, &mut runners[0], on_phase)?;
         let mut options = options.unwrap_or_else(|| self.options.clone());
@@ -184,7 +186,10 @@ impl CheckSession<'_> {
         notes.extend(reference_notes);
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
-        if !looks && !resumed {
+        // What it looks at may depend on files beside the pools.
+        let only_pools =
+            self.plan.names.iter().all(|name| self.plan.pools.iter().any(|(path, _)| path == Path::new(name)));
+        if !looks && !resumed && only_pools {
             let pools: Vec<String> = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
             notes.push(format!(
                 "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",
@@ -347,6 +352,7 @@ impl CheckSession<'_> {
             expectation: &expectation,
             limits: &self.plan.limits,
             pools: &pools,
+            files: RecordedNames { names: &self.plan.names, folders: &self.plan.folders },
         };
         contents.write(self.bundles, &image)?;
         Ok(())
@@ -370,6 +376,22 @@ impl CheckSession<'_> {
         evidence::file::write(&case.evidence(&mut passes)?, self.bundles)?;
         Ok(())
     }
+}
+
+/// Says that recovery does not find these files as they were at the crash.
+fn left_out(names: &[&str]) -> Option<String> {
+    const SHOWN: usize = 3;
+    let more = match names.len().saturating_sub(SHOWN) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    (!names.is_empty()).then(|| {
+        format!(
+            "recovery finds files outside of the folders of the pools and of the working directory as the whole run left them: {}{more}; name \
+             them with --files to have them as they were at the crash",
+            names[..names.len().min(SHOWN)].join(", ")
+        )
+    })
 }
 
 /// All crash points; those in functions that make pools are marked.

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use persistency::effect::Effect;
+use persistency::files::{FileRule, FileRuleKind};
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::tracker::Step;
 use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
-use trace::{OutOfRange, PoolImage, ReadError, TraceReader};
+use trace::{FileTree, OutOfRange, PoolImage, ReadError, Tables, TraceReader};
 
 use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
 use verdict::position::CrashPositions;
@@ -21,6 +22,7 @@ const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_BYTES as u64;
 #[derive(Debug)]
 pub struct GuaranteedImage {
     pools: Vec<PoolImage>,
+    files: Box<dyn FileRule>,
     /// Pools that an event has named so far.
     appeared: Vec<bool>,
     log: ChangeLog,
@@ -33,9 +35,10 @@ impl GuaranteedImage {
     /// The pools as they were when the trace began.
     pub fn initial(reader: &TraceReader) -> Result<Self, ReadError> {
         let pools = reader.initial_images()?;
+        let files = FileRuleKind::default().build(reader.initial_files()?);
         let appeared = vec![false; pools.len()];
         let (log, at, positions) = Default::default();
-        Ok(GuaranteedImage { pools, appeared, log, at, positions })
+        Ok(GuaranteedImage { pools, files, appeared, log, at, positions })
     }
 
     /// The first event that has not happened.
@@ -59,9 +62,15 @@ impl GuaranteedImage {
     /// Back to the beginning of the same trace. Cursors stay valid.
     pub(crate) fn rewind(&mut self, reader: &TraceReader) -> Result<(), ReadError> {
         self.pools = reader.initial_images()?;
+        self.files = FileRuleKind::default().build(reader.initial_files()?);
         self.appeared.fill(false);
         self.log.repeat_all();
         Ok(())
+    }
+
+    /// The files beside the pools, and all names.
+    pub fn files(&self) -> &FileTree {
+        self.files.certain()
     }
 
     pub fn pools(&self) -> impl Iterator<Item = PoolId> + use<> {
@@ -118,7 +127,10 @@ impl GuaranteedImage {
     }
 
     /// Takes what an event made certain.
-    pub(crate) fn apply(&mut self, event: &Event<'_>, step: &Step<'_>) -> Result<(), OutOfRange> {
+    pub(crate) fn apply(&mut self, event: &Event<'_>, step: &Step<'_>, tables: &Tables) -> Result<(), OutOfRange> {
+        if let EventKind::File(change) = &event.kind {
+            self.files.apply(change, tables)?;
+        }
         if let Some(pool) = pool_of(&event.kind) {
             self.appeared[pool.0 as usize] = true;
         }

@@ -32,7 +32,7 @@ pub enum PointKind {
     Rmw,
     /// `msync`, `fsync`, `fdatasync`.
     Sync,
-    /// The file system is about to zero a range or to change the pool's length.
+    /// The file system is about to zero a range, to change the pool's length, or to change another file or a name.
     File,
     OperationBegin,
     OperationEnd,

@@ -1,7 +1,7 @@
 //! All crash points of a trace, in one quick pass that keeps no state of lines.
 
 use rustc_hash::FxHashMap;
-use trace::event::{CodeAddr, ContextId, Event, EventId, EventKind, FlushKind, FlushTarget};
+use trace::event::{CodeAddr, ContextId, Event, EventId, EventKind, FileEvent, FlushKind, FlushTarget};
 use trace::{ReadError, TraceReader};
 
 use crate::points::{Density, FailurePoint, Point, PointKind};
@@ -16,7 +16,7 @@ pub(crate) fn stores(event: &EventKind<'_>) -> bool {
             | EventKind::FileWrite { .. }
             | EventKind::FileZero { .. }
             | EventKind::Resize { .. }
-    )
+    ) || matches!(event, EventKind::File(change) if change.changes())
 }
 
 /// One failure point and what is known of it.
@@ -162,6 +162,14 @@ impl Spotter {
             EventKind::Rmw { .. } => PointKind::Rmw,
             EventKind::Msync { .. } | EventKind::Fsync { .. } => PointKind::Sync,
             EventKind::FileZero { .. } | EventKind::Resize { .. } => PointKind::File,
+            // One call, one change.
+            EventKind::File(FileEvent::Write { continues: true, .. }) => {
+                self.stores = true;
+                return None;
+            }
+            EventKind::File(change) if change.changes() => PointKind::File,
+            EventKind::File(FileEvent::Becomes { .. }) => return None,
+            EventKind::File(_) => PointKind::Sync,
             EventKind::OperationBegin { .. } => PointKind::OperationBegin,
             EventKind::OperationEnd { .. } => PointKind::OperationEnd,
             EventKind::ThreadEnd => PointKind::ThreadEnd,
@@ -171,7 +179,6 @@ impl Spotter {
             | EventKind::Unmap { .. }
             | EventKind::ThreadStart
             | EventKind::ProcessStart { .. }
-            | EventKind::File(_)
             | EventKind::Exec { .. }
             | EventKind::Call { .. }
             | EventKind::Return { .. } => return None,

@@ -138,7 +138,9 @@ impl<'r> Walk<'r> {
         while self.at < at {
             let Some(event) = self.events.next()? else { break };
             let step = self.tracker.apply(self.at, &event);
-            self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
+            self.guaranteed
+                .apply(&event, &step, self.reader.tables())
+                .map_err(|_| WalkError::OutOfRange { event: self.at })?;
             match (&event.kind, &step.effect) {
                 // What the last operation left pending is judged anew.
                 (EventKind::OperationEnd { .. }, _) => self.fresh_from = self.operation_from,

@@ -4,6 +4,7 @@
 //!   .fencepost/1a2b3c4d/finding.json   commands, environment, limits, what recovery is expected to do
 //!                       evidence.json    what a report shows of it (see `evidence`)
 //!                       pool-0          the crash image of the first pool (sparse)
+//!                       file-0          a file beside the pools, as the crash left it
 //! ```
 
 use std::ffi::OsString;
@@ -17,9 +18,13 @@ use crash::image::CrashImage;
 use finding::finding::Finding;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
+use recover::slot::RecordedNames;
+use recover::space;
 use runner::image_file::write_image;
 use serde::{Deserialize, Serialize};
 use trace::event::PoolId;
+
+use crate::bundled::{self, BundledName};
 
 /// Where bundles go unless the user says otherwise, in the current directory.
 pub const FOLDER: &str = ".fencepost";
@@ -75,6 +80,11 @@ struct Description {
     output: u64,
     processes: u32,
     pools: Vec<PoolImage>,
+    /// Folders whose files recovery finds as they were, beside those of the pools.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    folders: Vec<Vec<u8>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    files: Vec<BundledName>,
 }
 
 /// How to judge a replay, as the user could say it.
@@ -101,6 +111,9 @@ pub struct Bundle {
     pub limits: Limits,
     /// The path of each pool, and the file that has its crash image.
     pub pools: Vec<(PathBuf, PathBuf)>,
+    pub folders: Vec<PathBuf>,
+    /// What the crash left beside the pools.
+    pub files: Vec<BundledName>,
 }
 
 /// What goes into a bundle beside the finding.
@@ -113,6 +126,8 @@ pub struct Contents<'a> {
     pub expectation: &'a Expectation,
     pub limits: &'a Limits,
     pub pools: &'a [PathBuf],
+    /// Names that the recording tells of, and folders whose files recovery finds as they were.
+    pub files: RecordedNames<'a>,
 }
 
 impl Contents<'_> {
@@ -131,6 +146,8 @@ impl Contents<'_> {
                 file,
             });
         }
+        let roots = roots(self.pools.iter().filter_map(|pool| pool.parent()).map(Path::to_owned), self.files);
+        let files = bundled::write(&place, image.guaranteed().files(), &roots, self.files.names).map_err(failed)?;
         let description = Description {
             fencepost_bundle: VERSION,
             id: self.finding.id.0.clone(),
@@ -149,6 +166,8 @@ impl Contents<'_> {
             output: self.limits.output,
             processes: self.limits.processes,
             pools,
+            folders: self.files.folders.iter().map(|folder| folder.as_os_str().as_bytes().to_vec()).collect(),
+            files,
         };
         let text = serde_json::to_vec_pretty(&description).expect("plain data is always JSON");
         fs::write(place.join(DESCRIPTION), text).map_err(failed)?;
@@ -199,9 +218,15 @@ impl Bundle {
                 .into_iter()
                 .map(|pool| (PathBuf::from(OsString::from_vec(pool.path)), place.join(pool.file)))
                 .collect(),
+            folders: read.folders.into_iter().map(|folder| OsString::from_vec(folder).into()).collect(),
+            files: read.files,
             folder: place.clone(),
         })
     }
+}
+
+fn roots(of_pools: impl Iterator<Item = PathBuf>, files: RecordedNames<'_>) -> Vec<PathBuf> {
+    space::roots(of_pools.chain(files.folders.iter().cloned()), files.names)
 }
 
 fn words(command: &Command) -> Words {

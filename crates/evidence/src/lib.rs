@@ -10,6 +10,7 @@
 //! ```
 
 pub mod bundle;
+pub mod bundled;
 mod difference;
 pub mod file;
 pub mod gather;

@@ -99,6 +99,8 @@ impl Case {
             limits: Limits::default(),
             pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
             engine: EngineChoice::ForkServer,
+            names: reader.tables().paths.clone(),
+            folders: Vec::new(),
             operations: Some(Arc::clone(&operations)),
         };
         let mut runner = Runner::new(plan).expect("a runner");

@@ -16,6 +16,7 @@ pub mod content;
 pub mod domain;
 pub mod eadr;
 pub mod effect;
+pub mod files;
 pub mod line;
 pub mod model;
 mod pending;

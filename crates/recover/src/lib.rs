@@ -13,5 +13,6 @@ pub mod place;
 pub mod report;
 pub mod server;
 pub mod slot;
+pub mod space;
 
 pub use supervise::limits;

@@ -25,4 +25,6 @@ pub struct RunReport {
     pub dirtied: Vec<LineId>,
     /// Recovery deleted a pool or put another file in its place.
     pub pools_replaced: bool,
+    /// Recovery changed files beside the pools, or names; true in native mode, where nobody knows.
+    pub tree_changed: bool,
 }

@@ -8,9 +8,11 @@ use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use trace::FileTree;
 use trace::event::PoolId;
 
 use crate::place::Place;
+use crate::space::{self, Space};
 
 #[derive(Debug, thiserror::Error)]
 #[error("cannot {action} the private copy of the pool `{}`: {source}; is there room in /dev/shm or TMPDIR?", pool.display())]
@@ -29,6 +31,13 @@ struct Private {
     len: u64,
 }
 
+/// Names that a recording tells of, and folders whose files recovery shall find as they were.
+#[derive(Clone, Copy, Debug)]
+pub struct RecordedNames<'a> {
+    pub names: &'a [String],
+    pub folders: &'a [PathBuf],
+}
+
 /// With less than this left, a program that changes its pools may be killed for it (`SIGBUS`), or refused.
 const LEAST_ROOM: u64 = 256 << 10;
 
@@ -37,15 +46,28 @@ const LEAST_ROOM: u64 = 256 << 10;
 pub struct Slot {
     place: Place,
     pools: Vec<Private>,
+    /// The files beside the pools.
+    pub space: Space,
 }
 
 impl Slot {
     /// Empty stand-ins for these pools, all bytes zero.
     pub fn create(pools: &[(PathBuf, u64)]) -> Result<Slot, SlotError> {
+        Slot::with_files(pools, &[])
+    }
+
+    /// As [`create`](Self::create), with room for the files of these recorded names beside the pools: in the folders of the pools, and in
+    /// those in `folders`.
+    pub fn with_files(pools: &[(PathBuf, u64)], files: &[RecordedNames<'_>]) -> Result<Slot, SlotError> {
         let first = pools.first().map(|(path, _)| path.clone()).unwrap_or_default();
         let total = pools.iter().map(|(_, len)| *len).sum();
         let place =
             Place::new(total).map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
+        let folders = pools.iter().filter_map(|(path, _)| path.parent()).map(Path::to_owned);
+        let names: Vec<String> = files.iter().flat_map(|files| files.names.iter().cloned()).collect();
+        let folders = folders.chain(files.iter().flat_map(|files| files.folders.iter().cloned()));
+        let space = Space::create(&place.path().join("files"), &space::roots(folders, &names), &names)
+            .map_err(failed("make a place beside", pools.first().map_or(Path::new(""), |(path, _)| path)))?;
         let pools = pools
             .iter()
             .enumerate()
@@ -61,7 +83,7 @@ impl Slot {
                 Ok(private)
             })
             .collect::<Result<_, _>>()?;
-        Ok(Slot { place, pools })
+        Ok(Slot { place, pools, space })
     }
 
     /// Path of each pool, and of its stand-in.
@@ -71,6 +93,14 @@ impl Slot {
 
     pub fn len(&self, pool: PoolId) -> u64 {
         self.pools.get(pool.0 as usize).map_or(0, |p| p.len)
+    }
+
+    /// Puts the files beside the pools in place, and the pools under their names.
+    pub fn show_files(&mut self, tree: &FileTree) -> Result<(), SlotError> {
+        let pools = &self.pools;
+        let stand_in = |pool: PoolId| pools.get(pool.0 as usize).map(|private| private.path.clone());
+        let first = pools.first().map(|private| private.pool.clone()).unwrap_or_default();
+        self.space.show(tree, &stand_in).map_err(failed("put in place the files beside", &first))
     }
 
     pub fn is_empty(&self) -> bool {
@@ -149,6 +179,8 @@ impl Slot {
     /// After a run that may have changed the files themselves: every stand-in is there again, empty, with this length. Everything
     /// must be written anew.
     pub fn renew(&mut self, len: impl Fn(PoolId) -> u64) -> Result<(), SlotError> {
+        // Stand-ins that are made anew have lost their names.
+        self.space.forget();
         for (number, private) in self.pools.iter_mut().enumerate() {
             let pool = private.pool.clone();
             let error = |action| failed(action, &pool);

@@ -16,7 +16,7 @@ use recover::limits::Limits;
 use recover::native::{Native, PoolFile};
 use recover::report::RunReport;
 use recover::server::{Server, ServerError};
-use recover::slot::{Slot, SlotError};
+use recover::slot::{RecordedNames, Slot, SlotError};
 use trace::event::PoolId;
 use verdict::end::Frame;
 use verdict::position::CrashPosition;
@@ -37,6 +37,9 @@ pub struct Plan {
     /// Path (absolute, without links) and length of each pool, by number.
     pub pools: Vec<(PathBuf, u64)>,
     pub engine: EngineChoice,
+    /// Paths of files that the workload changed. Those in the folders of the pools and in `folders` are put in place as they were.
+    pub names: Vec<String>,
+    pub folders: Vec<PathBuf>,
     /// Judge by the answers to operations as well.
     pub operations: Option<Arc<OperationPlan>>,
 }
@@ -118,7 +121,8 @@ struct Servers {
 
 impl Runner {
     pub fn new(plan: Plan) -> Result<Runner, RunnerError> {
-        let slot = Slot::create(&plan.pools)?;
+        let names = RecordedNames { names: &plan.names, folders: &plan.folders };
+        let slot = Slot::with_files(&plan.pools, &[names])?;
         let mut plan = plan;
         if let Some(operations) = &plan.operations {
             let text = match operations.asking {
@@ -165,6 +169,12 @@ impl Runner {
         self.servers.as_ref().map_or(&[], |servers| &servers.recovery.broke_down_at)
     }
 
+    /// Files that the workload changed and that recovery finds as the whole run left them.
+    pub fn left_out(&self) -> Vec<&str> {
+        let names = self.plan.names.iter().map(String::as_str);
+        names.filter(|name| self.slot.space.private(name).is_none()).collect()
+    }
+
     /// The files with the image that was shown last, as runs have left it.
     pub fn files(&self) -> impl Iterator<Item = (&std::path::Path, &std::path::Path)> {
         self.slot.paths()
@@ -188,6 +198,7 @@ impl Runner {
                 put(&mut self.slot, line, &guaranteed.line(line))?;
             }
         }
+        self.slot.show_files(guaranteed.files())?;
         self.strange.clear();
         for (line, bytes) in image.lines() {
             put(&mut self.slot, *line, bytes)?;
@@ -260,6 +271,9 @@ impl Runner {
         let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
         self.strange.extend(&run.dirtied);
         self.stale |= run.pools_replaced;
+        if run.tree_changed {
+            self.slot.space.forget();
+        }
         let Some(server) = servers.checker.as_mut().filter(|_| verdict.pass) else {
             self.last = Some(run);
             return Ok(Observation { verdict, reads });
@@ -277,6 +291,9 @@ impl Runner {
         };
         self.strange.extend(&check.dirtied);
         self.stale |= check.pools_replaced;
+        if check.tree_changed {
+            self.slot.space.forget();
+        }
         self.last = Some(check);
         Ok(Observation { verdict, reads })
     }
@@ -288,7 +305,7 @@ impl Runner {
         let native = self.native.get_or_insert_with(Native::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
-        let mut session = native.session(&pools)?;
+        let mut session = native.session_with(&pools, &self.slot.space)?;
         let run = session.run(&recovery, &self.plan.limits)?;
         let mut verdict = self.plan.oracle.judge(&run);
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
@@ -373,7 +390,7 @@ impl Runner {
         let native = self.native.get_or_insert_with(Native::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
-        Ok(native.session(&pools)?.run(command, &self.plan.limits)?)
+        Ok(native.session_with(&pools, &self.slot.space)?.run(command, &self.plan.limits)?)
     }
 }
 

@@ -204,5 +204,7 @@ fn length(guaranteed: &GuaranteedImage, pool: PoolId) -> LineBytes {
     bytes[8] = guaranteed.has_appeared(pool).into();
     // What a run shows depends on the position as on the lengths: whether or not it asks for them.
     bytes[16..24].copy_from_slice(&guaranteed.position().to_le_bytes());
+    // So it does on the files beside the pools: recovery may look at any of them.
+    bytes[24..40].copy_from_slice(&guaranteed.files().identity().to_le_bytes());
     bytes
 }

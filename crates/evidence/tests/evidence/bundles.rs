@@ -13,6 +13,7 @@ use finding::finding::{Class, Finding, FindingId, Location, Role};
 use finding::severity::Severity;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
+use recover::slot::RecordedNames;
 use trace::EventId;
 
 use crate::traces::{Recorded, clwb, fence, record, store};
@@ -68,6 +69,7 @@ fn write(recorded: &Recorded, id: &str, checker: Option<&Command>) -> (PathBuf, 
         expectation: &expectation,
         limits: &limits,
         pools: &[PathBuf::from("/pmem").join(no_text())],
+        files: RecordedNames { names: &[], folders: &[] },
     };
     contents.write(&folder, &image).unwrap();
     (folder, limits, expectation)

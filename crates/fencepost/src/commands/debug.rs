@@ -59,7 +59,8 @@ impl Debug {
                 self.gdb.display()
             ));
         }
-        let mut session = Native::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
+        let mut session =
+            Native::new().session_with(&images.pool_files(), &images.space).map_err(|error| error.to_string())?;
         render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
         match session.attend(&gdb).map_err(|error| error.to_string())? {
             0 => Ok(Exit::Clean),

@@ -2,13 +2,16 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use evidence::bundle::{Bundle, FOLDER};
+use evidence::bundled;
 use operation::equivalence::{judge_whole, somewhere};
 use recover::native::{Native, PoolFile};
+use recover::space::{self, Space};
 use tempfile::TempDir;
+use trace::event::PoolId;
 
 use super::options::crash::oracle;
 use crate::exit::Exit;
@@ -49,7 +52,8 @@ impl Replay {
         let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
         let oracle = oracle(&bundle.expectation)?;
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
-        let mut session = Native::new().session(&images.pool_files()).map_err(|error| error.to_string())?;
+        let mut session =
+            Native::new().session_with(&images.pool_files(), &images.space).map_err(|error| error.to_string())?;
         render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
         let run = session.run(&bundle.recovery, &bundle.limits).map_err(|error| error.to_string())?;
         let check = match bundle.checker.as_ref().filter(|_| oracle.wants_checker(&run)) {
@@ -85,6 +89,8 @@ impl Replay {
 pub struct Images {
     _folder: TempDir,
     files: Vec<(PathBuf, PathBuf)>,
+    /// The files beside the pools.
+    pub space: Space,
 }
 
 impl Images {
@@ -98,7 +104,13 @@ impl Images {
             })?;
             files.push((pool.clone(), copy));
         }
-        Ok(Images { _folder: folder, files })
+        let names = bundled::names(&bundle.files);
+        let of_pools = bundle.pools.iter().filter_map(|(pool, _)| pool.parent()).map(Path::to_owned);
+        let roots = space::roots(of_pools.chain(bundle.folders.iter().cloned()), &names);
+        let mut space = Space::create(&folder.path().join("files"), &roots, &names)?;
+        let stand_in = |pool: PoolId| files.get(pool.0 as usize).map(|(_, copy)| copy.clone());
+        bundled::put(&bundle.files, &bundle.folder, &mut space, &stand_in)?;
+        Ok(Images { _folder: folder, files, space })
     }
 
     pub fn pool_files(&self) -> Vec<PoolFile<'_>> {

@@ -91,7 +91,7 @@ impl Trial {
     fn placed(self, method: Method, namespaces: Namespaces) -> io::Result<()> {
         let pools = [self.pool];
         let mut placement: Box<dyn Placement> = match method {
-            Method::Overlay => Box::new(Overlay::prepare(&pools)?),
+            Method::Overlay => Box::new(Overlay::prepare(&pools, &[])?),
             _ => Box::new(Bind::prepare(&pools)?),
         };
         let mounts = placement.mounts()?;

@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 
 use super::placement::{Placement, Pool, link_or_copy};
 use super::scratch::Scratch;
+use crate::space::{Root, Space};
 use supervise::mounts::{Mount, Mounts, c_path};
 
 #[derive(Debug)]
@@ -26,7 +27,7 @@ pub(super) struct Overlay {
     runs: u64,
 }
 
-/// One directory that holds pools.
+/// One directory that holds pools, or other files that a crash left.
 #[derive(Debug)]
 struct Layer {
     dir: PathBuf,
@@ -34,11 +35,68 @@ struct Layer {
     scratch: Scratch,
 }
 
+/// A folder of the target's, and a private one with what a crash left of it: both pools and other files.
+#[derive(Clone, Debug)]
+pub(super) struct PrivateFolder {
+    dir: PathBuf,
+    upper: PathBuf,
+    /// Names inside that the real folder may have, and the crash has not left.
+    absent: Vec<PathBuf>,
+}
+
+impl PrivateFolder {
+    pub fn of(space: &Space) -> Vec<PrivateFolder> {
+        let absent = space.absent();
+        let of = |root: &Root| PrivateFolder {
+            dir: root.path.clone(),
+            upper: root.private.clone(),
+            absent: absent.iter().filter(|(of, _)| *of == root).map(|(_, name)| name.clone()).collect(),
+        };
+        space.roots().iter().map(of).collect()
+    }
+
+    /// Makes the overlay hide what is absent (overlayfs.rst, "whiteouts and opaque directories").
+    fn hide(&self) -> io::Result<()> {
+        for name in self.absent.iter().filter(|name| fs::symlink_metadata(self.dir.join(name)).is_ok()) {
+            let at = self.upper.join(name);
+            // Where its folder is absent too, that hides all.
+            if fs::symlink_metadata(at.parent().unwrap_or(&self.upper)).is_ok_and(|found| found.is_dir()) {
+                let path = c_path(&at)?;
+                // SAFETY: a C string.
+                if unsafe { libc::mknod(path.as_ptr(), libc::S_IFCHR, 0) } != 0 {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::AlreadyExists {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Overlay {
-    pub fn prepare(pools: &[Pool]) -> io::Result<Overlay> {
+    pub fn prepare(pools: &[Pool], private: &[PrivateFolder]) -> io::Result<Overlay> {
         let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
         let mut overlay = Overlay { layers: Vec::new(), contents: Vec::new(), runs: 0 };
+        for folder in private {
+            if hides_mounts(&table, &folder.dir) {
+                return Err(io::Error::other("other file systems are mounted beneath a folder with recorded files"));
+            }
+            let scratch = Scratch::beside(&folder.upper)?;
+            let mode = fs::metadata(&folder.dir)?.mode() & 0o1777;
+            fs::set_permissions(&folder.upper, fs::Permissions::from_mode(mode | 0o300))?;
+            // Names in folders that nobody changed: the upper one takes the place of the real one's attributes.
+            folder.hide()?;
+            overlay.layers.push(Layer { dir: folder.dir.clone(), upper: folder.upper.clone(), scratch });
+        }
         for pool in pools {
+            if let Some(folder) = private.iter().find(|folder| pool.path.starts_with(&folder.dir)) {
+                // It is there already, under the name that it had.
+                let inside = pool.path.strip_prefix(&folder.dir).unwrap_or(&pool.path);
+                overlay.contents.push(folder.upper.join(inside));
+                continue;
+            }
             if hides_mounts(&table, &pool.dir) {
                 return Err(io::Error::other("other file systems are mounted beneath the pool's directory"));
             }

@@ -13,13 +13,14 @@ use super::isolation::{Isolation, Method};
 use super::kernel_limits;
 use super::keys::IgnoredKeys;
 use super::outcome;
-use super::overlay::Overlay;
+use super::overlay::{Overlay, PrivateFolder};
 use super::placement::{Placement, Pool, PoolFile};
 use super::streams::Streams;
 use super::swap::Swap;
 use super::watch::watch;
 use crate::command::Command;
 use crate::report::RunReport;
+use crate::space::Space;
 use supervise::limits::Limits;
 use supervise::supervised::{Ended, Start, Supervised, Surroundings};
 use supervise::supervisor::{Group, KernelLimits, Stage};
@@ -51,7 +52,13 @@ impl Native {
 
     /// Puts the images in place for several runs, the later ones finding what the earlier ones left.
     pub fn session(&self, pools: &[PoolFile<'_>]) -> Result<Session, NativeError> {
-        Session::enter(&self.isolation, pools)
+        Session::enter(&self.isolation, pools, None)
+    }
+
+    /// As [`session`](Self::session), with the files beside the pools as `space` has them. Recoveries change those, so that they must be put in
+    /// place again afterwards.
+    pub fn session_with(&self, pools: &[PoolFile<'_>], space: &Space) -> Result<Session, NativeError> {
+        Session::enter(&self.isolation, pools, Some(space))
     }
 }
 
@@ -67,14 +74,21 @@ pub struct Session {
     isolation: Isolation,
     pools: Vec<Pool>,
     placement: Box<dyn Placement>,
+    private: Vec<PrivateFolder>,
 }
 
 impl Session {
-    pub fn enter(isolation: &Isolation, pools: &[PoolFile<'_>]) -> Result<Session, NativeError> {
+    pub fn enter(isolation: &Isolation, pools: &[PoolFile<'_>], space: Option<&Space>) -> Result<Session, NativeError> {
         let pools = pools.iter().map(Pool::find).collect::<Result<Vec<_>, _>>()?;
         let mut isolation = isolation.clone();
-        let placement = place(&mut isolation, &pools)?;
-        Ok(Session { isolation, pools, placement })
+        let private = space.map(PrivateFolder::of).unwrap_or_default();
+        let placement = place(&mut isolation, &pools, &private)?;
+        Ok(Session { isolation, pools, placement, private })
+    }
+
+    /// Does recovery find the files beside the pools as they were? Not without a private mount over their folders.
+    pub fn shows_files(&self) -> bool {
+        self.private.is_empty() || self.isolation.method == Method::Overlay
     }
 
     /// The isolation in use: a lesser one than was wished for if the pool's file system refuses that.
@@ -113,6 +127,7 @@ impl Session {
                 reads: None,
                 dirtied: Vec::new(),
                 pools_replaced: self.file_numbers() != before,
+                tree_changed: true,
             });
         }
     }
@@ -159,7 +174,7 @@ impl Session {
             Method::Overlay => Method::Bind,
             _ => Method::Swap,
         };
-        self.placement = place(&mut self.isolation, &self.pools)?;
+        self.placement = place(&mut self.isolation, &self.pools, &self.private)?;
         Ok(true)
     }
 
@@ -169,9 +184,13 @@ impl Session {
 }
 
 /// Puts the images in place by the isolation's method, or the best lesser one.
-fn place(isolation: &mut Isolation, pools: &[Pool]) -> Result<Box<dyn Placement>, NativeError> {
+fn place(
+    isolation: &mut Isolation,
+    pools: &[Pool],
+    private: &[PrivateFolder],
+) -> Result<Box<dyn Placement>, NativeError> {
     if isolation.method == Method::Overlay {
-        match Overlay::prepare(pools) {
+        match Overlay::prepare(pools, private) {
             Ok(overlay) => return Ok(Box::new(overlay)),
             Err(error) => isolation.refused.push(format!("{}: {error}", Method::Overlay)),
         }

@@ -20,6 +20,8 @@ pub(super) struct Noted {
     pub dirtied: Vec<LineId>,
     /// The slot must be made anew.
     pub files_changed: bool,
+    /// The files beside the pools must be put in place again.
+    pub tree_changed: bool,
 }
 
 pub(super) fn noted(engine: &ForkServer) -> Noted {
@@ -43,6 +45,7 @@ pub(super) fn noted(engine: &ForkServer) -> Noted {
         reads: (flags & unsure == 0).then_some(reads),
         dirtied,
         files_changed: flags & flag::FILES_CHANGED != 0 || full,
+        tree_changed: flags & (flag::TREE_CHANGED | flag::FILES_CHANGED) != 0,
     }
 }
 
@@ -102,5 +105,6 @@ pub(super) fn report(engine: &ForkServer, end: End, noted: &Noted, wall: Duratio
         reads: noted.reads.clone(),
         dirtied: noted.dirtied.clone(),
         pools_replaced: noted.files_changed,
+        tree_changed: noted.tree_changed,
     }
 }

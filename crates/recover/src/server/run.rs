@@ -62,6 +62,7 @@ pub struct Server {
     stdout: Stream,
     stderr: Stream,
     pools: Vec<Substituted>,
+    roots: Vec<Substituted>,
     probe: ProbeImage,
     /// Real time and randomness.
     pub real_world: bool,
@@ -99,6 +100,12 @@ impl Server {
             pools: slot
                 .paths()
                 .map(|(path, private)| Substituted { path: path.into(), private: private.into() })
+                .collect(),
+            roots: slot
+                .space
+                .roots()
+                .iter()
+                .map(|root| Substituted { path: root.path.clone(), private: root.private.clone() })
                 .collect(),
             probe: ProbeImage::Embedded,
             real_world: false,
@@ -216,6 +223,7 @@ impl Server {
             stdout: self.stdout.file.as_fd(),
             stderr: self.stderr.file.as_fd(),
             pools: &self.pools,
+            roots: &self.roots,
             real_world: self.real_world,
             operations: self.operations.is_some(),
             reference,

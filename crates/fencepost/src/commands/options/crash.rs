@@ -2,7 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +54,10 @@ pub struct CrashOptions {
     /// A command that inspects the recovered pools.
     #[arg(long, value_name = "CMD")]
     pub checker: Option<String>,
+    /// Files that recovery shall find as they were at the crash, beside those in the folders of the pools and in the working
+    /// directory: a glob over the path; `*` matches `/` too. Repeatable.
+    #[arg(long, value_name = "GLOB")]
+    pub files: Vec<String>,
     /// Exit codes that mean success, separated by commas.
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_values_t = [0], value_parser = exit_code)]
     pub exit_ok: Vec<i32>,
@@ -201,12 +205,23 @@ impl CrashOptions {
                 output: if operations.is_some() { ANSWER_BYTES } else { Limits::default().output },
             },
             operations,
+            names: reader.tables().paths.clone(),
+            folders: self.folders(reader),
             pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
             engine: match self.engine {
                 Engine::ForkServer => EngineChoice::ForkServer,
                 Engine::Native => EngineChoice::Native,
             },
         })
+    }
+
+    /// Where files are put back as they were, beside the folders of the pools.
+    fn folders(&self, reader: &TraceReader) -> Vec<PathBuf> {
+        let tables = reader.tables();
+        let wanted = |path: &&String| self.files.iter().any(|glob| finding::glob::matches(glob, path));
+        let named = tables.paths.iter().filter(wanted).filter_map(|path| Path::new(path).parent());
+        let cwd = (!tables.meta.cwd.is_empty()).then(|| PathBuf::from(&tables.meta.cwd));
+        named.map(Path::to_owned).chain(cwd).collect()
     }
 
     fn operation_plan(
