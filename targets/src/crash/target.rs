@@ -78,7 +78,7 @@ pub fn rare() -> Result<Vec<CrashTarget>, TargetError> {
 
 fn programs(suite: &Path) -> Result<Vec<CrashTarget>, TargetError> {
     let mut targets = Vec::new();
-    for folder in ["c", "cpp", "rust", "pmdk"].map(|name| suite.join(name)) {
+    for folder in ["c", "cpp", "rust", "files", "pmdk"].map(|name| suite.join(name)) {
         if !folder.exists() {
             continue;
         }
