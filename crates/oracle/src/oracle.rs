@@ -71,6 +71,7 @@ mod tests {
             reads: None,
             dirtied: Vec::new(),
             pools_replaced: false,
+            tree_changed: false,
         }
     }
 

@@ -44,7 +44,8 @@ fn step_of(session: &Session, tid: Tid, call: &SystemCall) -> Option<Step> {
     let at = |directory: u64, pointer| path_at(tid, Some(directory), pointer);
     let behind = |fd| pools::path_of(tid, fd);
     let text = |pointer| Some(String::from_utf8_lossy(&ptrace::read_text(tid, pointer).ok()?).into_owned());
-    let one = |op, path: Option<String>| Some(Step { op, path: path.filter(recorded)?, other: String::new() });
+    let one =
+        |op, path: Option<String>| Some(Step { op, path: path.filter(|path| recorded(path))?, other: String::new() });
     let two = |op, path: Option<String>, other: Option<String>| {
         let step = Step { op, path: path?, other: other? };
         (recorded(&step.path) || recorded(&step.other)).then_some(step)
@@ -112,7 +113,7 @@ fn step_of(session: &Session, tid: Tid, call: &SystemCall) -> Option<Step> {
 }
 
 /// Not what the kernel makes up.
-fn recorded(path: &String) -> bool {
+fn recorded(path: &str) -> bool {
     let system = ["/proc/", "/sys/", "/dev/"].iter().any(|folder| path.starts_with(folder));
     path.starts_with('/') && (!system || path.starts_with("/dev/shm/")) && !path.starts_with("/memfd:")
 }
