@@ -155,7 +155,8 @@ impl<'r> Walk<'r> {
             }
             for line in self.assumed.lines(&event) {
                 let step = self.tracker.settle(line);
-                self.guaranteed.apply(&event, &step).map_err(|_| WalkError::OutOfRange { event: self.at })?;
+                let applied = self.guaranteed.apply(&event, &step, self.reader.tables());
+                applied.map_err(|_| WalkError::OutOfRange { event: self.at })?;
             }
             self.at.0 += 1;
         }

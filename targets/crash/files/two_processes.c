@@ -22,6 +22,7 @@ int main(int argc, char **argv)
 			if (child < 0 || waitpid(child, NULL, 0) != child)
 				return 3;
 			write_number(done, i + 1);
+			persist(&p[8 * i], 8);
 		}
 		return 0;
 	}
