@@ -100,6 +100,9 @@ impl Examination {
                 .zip(case.reader.tables().pools.iter().map(|pool| pool.info.len))
                 .collect(),
             engine: EngineChoice::ForkServer,
+            // Test cases are recorded without the files beside the pools.
+            names: Vec::new(),
+            folders: Vec::new(),
             operations: operations.map(Arc::new),
         };
         let now = Instant::now();

@@ -16,8 +16,8 @@ use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, Recovery, state};
 
 use crate::mounts::Mounts;
 use crate::probe::{
-    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, configure_roots, cover,
-    futex_wait, futex_wake,
+    Launch, LaunchError, Launched, ProbeImage, ProbeOptions, Shared, Substituted, configure_recovery, configure_roots,
+    cover, futex_wait, futex_wake,
 };
 use crate::target::Target;
 use crate::usage::Usage;
