@@ -12,6 +12,7 @@ pub mod crash;
 mod directives;
 mod error;
 mod expectation;
+pub mod fs;
 pub mod pmdk;
 mod program;
 

@@ -83,6 +83,24 @@ pub struct Checked {
     pub judged_by: JudgedBy,
 }
 
+impl Checked {
+    /// Adds what another session found with another recording of the same program: each root cause once.
+    pub fn absorb(&mut self, other: Checked) {
+        for finding in other.findings {
+            if self.findings.iter().all(|known| known.id != finding.id) {
+                self.findings.push(finding);
+            }
+        }
+        for note in other.notes {
+            if !self.notes.contains(&note) {
+                self.notes.push(note);
+            }
+        }
+        self.coverage.absorb(&other.coverage);
+        self.judged_creation |= other.judged_creation;
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     #[error(transparent)]
@@ -136,7 +154,11 @@ pub enum Phase {
 impl CheckSession<'_> {
     pub fn run(&self, on_phase: &(dyn Fn(Phase) + Sync)) -> Result<Checked, SessionError> {
         on_phase(Phase::Survey);
-        let survey = survey(self.reader, self.options)?;
+        let mut survey = survey(self.reader, self.options)?;
+        if let Some(served) = &self.plan.served {
+            survey.keep(|at| served.judge.wants(at));
+        }
+        let survey = survey;
         let count = self.workers.max(1);
         let mut runners =
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
@@ -171,6 +193,9 @@ impl CheckSession<'_> {
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
         }
         reference_notes.extend(left_out(&runners[0].left_out()));
+        if let Some(served) = &self.plan.served {
+            positions = Arc::new(served.judge.positions());
+        }
         let looks = self.recovers_at_the_end(&mut runners[0])?;
         let options = self.with_recoveries(&survey, &mut runners[0], on_phase)?;
         let mut options = options.unwrap_or_else(|| self.options.clone());
@@ -344,10 +369,15 @@ impl CheckSession<'_> {
         if let (Some(equivalence), Some(position)) = (&runner.equivalence, position) {
             expectation.answers = equivalence.allowed(position);
         }
+        let mut command = runner.command(position);
+        if let Some(served) = &self.plan.served {
+            expectation.answers = served.judge.allowed(cause.point.at);
+            command = served.native.clone();
+        }
         let contents = Contents {
             finding,
             symptom: &cause.verdict.symptom.text,
-            recovery: &runner.command(position),
+            recovery: &command,
             checker: self.plan.checker.as_ref(),
             expectation: &expectation,
             limits: &self.plan.limits,
@@ -370,7 +400,11 @@ impl CheckSession<'_> {
             finding,
             repair: repair.as_deref(),
             libraries: self.libraries,
-            operation: &|number| self.plan.operations.as_ref().map(|plan| plan.workload.shown(number as usize)),
+            operation: &|number| match (&self.plan.operations, &self.plan.served) {
+                (Some(plan), _) => Some(plan.workload.shown(number as usize)),
+                (None, Some(served)) => served.judge.operation(number as usize),
+                (None, None) => None,
+            },
         };
         let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.pass);
         evidence::file::write(&case.evidence(&mut passes)?, self.bundles)?;

@@ -159,6 +159,23 @@ pub struct Coverage {
 }
 
 impl Coverage {
+    /// Together with that of another search, of another trace. Failure points may be the same: they are counted twice.
+    pub fn absorb(&mut self, other: &Coverage) {
+        self.crash_points += other.crash_points;
+        self.failure_points += other.failure_points;
+        self.creation_points += other.creation_points;
+        self.points_wanted += other.points_wanted;
+        self.points_finished += other.points_finished;
+        self.points_capped += other.points_capped;
+        self.points_distinguished += other.points_distinguished;
+        self.states_possible += &other.states_possible;
+        self.states_decided += other.states_decided;
+        self.states_failing += other.states_failing;
+        self.recovery_runs += other.recovery_runs;
+        self.runs_saved += other.runs_saved;
+        self.complete &= other.complete;
+    }
+
     /// Adds up the outcomes of distinct points, to which so many strategies were to be applied.
     pub(crate) fn add(&mut self, outcomes: &[PointOutcome], strategies: usize) {
         for outcome in outcomes {

@@ -76,6 +76,15 @@ impl Survey {
         Ok(pass.survey)
     }
 
+    /// Leaves out the crash points before other events.
+    pub fn keep(&mut self, wanted: impl Fn(EventId) -> bool) {
+        self.points.retain(|(at, _)| wanted(*at));
+        self.keys.iter_mut().for_each(|known| known.occurrences = 0);
+        for (_, number) in &self.points {
+            self.keys[*number as usize].occurrences += 1;
+        }
+    }
+
     /// All crash points.
     pub fn len(&self) -> u64 {
         self.points.len() as u64

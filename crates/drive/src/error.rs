@@ -28,6 +28,18 @@ pub enum DriveError {
     Stubborn,
     #[error("the server ended ({how}) when it was asked to, after the last operation")]
     BadEnd { how: String, code: u8 },
+    #[error("the command of the file system is empty; name its daemon")]
+    NoDaemon,
+    #[error("the daemon of the file system ended ({how}) without mounting")]
+    NeverMounted { how: String, code: u8 },
+    #[error("the daemon of the file system ended before it was unmounted; keep it in the foreground (libfuse: -f)")]
+    InBackground,
+    #[error("the daemon of the file system did not mount in time and was killed")]
+    MountHangs,
+    #[error("the daemon of the file system ended with {how} when it was unmounted")]
+    BadUnmount { how: String, code: u8 },
+    #[error("the daemon of the file system did not end after it was unmounted and was killed")]
+    OutlivesUnmount,
 }
 
 impl DriveError {
@@ -38,6 +50,8 @@ impl DriveError {
             | DriveError::NeverAccepted { code, .. }
             | DriveError::Failed { code, .. }
             | DriveError::Died { code, .. }
+            | DriveError::NeverMounted { code, .. }
+            | DriveError::BadUnmount { code, .. }
             | DriveError::BadEnd { code, .. } => *code,
             DriveError::Start { .. } => 127,
             _ => 1,

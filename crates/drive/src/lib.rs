@@ -4,6 +4,7 @@
 //! ```text
 //!   operations ──► input ──► command   one process per operation          ──► standard output
 //!                      └───► socket    a server; protocol: where an answer ends
+//!                      └───► fuse      a file system's daemon; attend: beside one that is forked
 //!                      └───► answers   a program that reads operations itself and answers in a file
 //! ```
 //! A driver runs inside the recording, and again after every crash, so it keeps nothing of its own and starts nothing
@@ -11,8 +12,10 @@
 
 pub mod address;
 pub mod answers;
+pub mod attend;
 pub mod command;
 pub mod error;
+pub mod fuse;
 pub mod input;
 pub mod protocol;
 pub mod socket;

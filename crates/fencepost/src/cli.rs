@@ -106,6 +106,8 @@ enum Command {
     Trace(commands::trace::Trace),
     #[command(subcommand)]
     Ops(commands::ops::Ops),
+    #[command(subcommand)]
+    Fs(commands::fs::Fs),
     Doctor(commands::doctor::Doctor),
     Demo(commands::demo::Demo),
     Completions(commands::completions::Completions),
@@ -135,6 +137,7 @@ impl Cli {
             Command::Explore(explore) => explore.run(),
             Command::Trace(trace) => trace.run(),
             Command::Ops(ops) => ops.run(),
+            Command::Fs(fs) => fs.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Demo(demo) => demo.run(),
             Command::Completions(completions) => completions.run(),

@@ -102,6 +102,7 @@ impl Case {
             names: reader.tables().paths.clone(),
             folders: Vec::new(),
             operations: Some(Arc::clone(&operations)),
+            served: None,
         };
         let mut runner = Runner::new(plan).expect("a runner");
         let reference = reference_answers(&reader, Rules::default(), &operations, &mut runner, &|_| true);

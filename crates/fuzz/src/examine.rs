@@ -104,6 +104,7 @@ impl Examination {
             names: Vec::new(),
             folders: Vec::new(),
             operations: operations.map(Arc::new),
+            served: None,
         };
         let now = Instant::now();
         let session = CheckSession {

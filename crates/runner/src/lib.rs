@@ -5,6 +5,7 @@
 
 pub mod adaptive_timeout;
 pub mod image_file;
+pub mod judge;
 mod names;
 pub mod record_recovery;
 pub mod reference;

@@ -1,5 +1,6 @@
 //! Runs recovery on crash images and has it judged: the fork server first, native mode where that is refused.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -17,13 +18,14 @@ use recover::native::{Native, PoolFile};
 use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::{RecordedNames, Slot, SlotError};
-use trace::event::PoolId;
+use trace::event::{EventId, PoolId};
 use verdict::end::Frame;
 use verdict::position::CrashPosition;
 use verdict::read::Read;
 use verdict::verdict::Verdict;
 
 use crate::adaptive_timeout::AdaptiveTimeout;
+use crate::judge::Judge;
 use crate::names::Names;
 
 /// What to run and how to judge it.
@@ -42,11 +44,34 @@ pub struct Plan {
     pub folders: Vec<PathBuf>,
     /// Judge by the answers to operations as well.
     pub operations: Option<Arc<OperationPlan>>,
+    /// A file system's daemon is judged by the tree that it serves.
+    pub served: Option<ServedTree>,
+}
+
+/// How to look at what a recovered daemon serves, and what is right.
+#[derive(Clone, Debug)]
+pub struct ServedTree {
+    /// The recovery.
+    pub daemon: Command,
+    pub judge: Arc<dyn Judge>,
+    /// A process beside the daemon, in the fork server.
+    pub attendant: Vec<OsString>,
+    /// The daemon with its client, in native mode; both print the same.
+    pub native: Command,
 }
 
 impl Plan {
+    /// The verdict, and that on the tree.
+    fn by_tree(&self, at: EventId, run: &RunReport, verdict: Verdict) -> Verdict {
+        match &self.served {
+            Some(served) if verdict.pass => served.judge.judge(at, run),
+            Some(served) => served.judge.named(at, verdict),
+            None => verdict,
+        }
+    }
+
     pub fn judged_by(&self) -> JudgedBy {
-        JudgedBy { checker: self.checker.is_some(), answers: self.operations.is_some() }
+        JudgedBy { checker: self.checker.is_some(), answers: self.operations.is_some() || self.served.is_some() }
     }
 }
 
@@ -102,6 +127,8 @@ pub struct Runner {
     strange: Vec<LineId>,
     /// The slot holds nothing of use.
     stale: bool,
+    /// The first event that had not happened at the crash that is shown.
+    at: EventId,
     /// Judges by the answers to operations, once it is known which are right.
     pub equivalence: Option<Arc<Equivalence>>,
     /// The position whose command the server runs, where it depends on the position.
@@ -139,7 +166,11 @@ impl Runner {
                     Some(command) => Some(Server::new(command, &slot)?),
                     None => None,
                 };
-                Some(Servers { recovery: Server::new(&plan.recovery, &slot)?, checker })
+                let mut recovery = Server::new(&plan.recovery, &slot)?;
+                if let Some(served) = &plan.served {
+                    recovery.attend(served.attendant.clone());
+                }
+                Some(Servers { recovery, checker })
             }
         };
         Ok(Runner {
@@ -150,6 +181,7 @@ impl Runner {
             cursor: ChangeCursor::default(),
             strange: Vec::new(),
             stale: true,
+            at: EventId(0),
             equivalence: None,
             served: None,
             last: None,
@@ -211,6 +243,7 @@ impl Runner {
     pub fn observe(&mut self, image: &CrashImage<'_>) -> Result<Observation, RunnerError> {
         self.show(image)?;
         let position = self.position(image);
+        self.at = image.guaranteed().at();
         if self.servers.is_some() {
             match self.serve(position) {
                 Err(RunnerError::Server(error)) => {
@@ -268,6 +301,7 @@ impl Runner {
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
             verdict = equivalence.judge(position, &run, verdict);
         }
+        verdict = self.plan.by_tree(self.at, &run, verdict);
         let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
         self.strange.extend(&run.dirtied);
         self.stale |= run.pools_replaced;
@@ -301,7 +335,10 @@ impl Runner {
     /// The uninstrumented program on what the slot holds.
     fn natively(&mut self, position: Option<CrashPosition>) -> Result<Observation, RunnerError> {
         self.stale = true;
-        let recovery = self.command(position);
+        let recovery = match &self.plan.served {
+            Some(served) => served.native.clone(),
+            None => self.command(position),
+        };
         let native = self.native.get_or_insert_with(Native::new);
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
@@ -315,6 +352,7 @@ impl Runner {
                 false => Verdict::fail(verdict.symptom.key, somewhere(&verdict.symptom.text)),
             };
         }
+        verdict = self.plan.by_tree(self.at, &run, verdict);
         let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
             Some(command) => Some(session.run(command, &self.plan.limits)?),
             None => None,
@@ -331,6 +369,7 @@ impl Runner {
         self.stale = true;
         self.show(image)?;
         let position = self.position(image);
+        self.at = image.guaranteed().at();
         let answer = self.natively(position)?;
         Ok(self.credible(answer)?.verdict)
     }

@@ -109,6 +109,11 @@ impl ForkServer {
         Usage::look(self.launched.supervised.pid(), enough)
     }
 
+    /// A process that is in the recovery's namespaces as long as this value lives.
+    pub fn supervisor(&self) -> i32 {
+        self.launched.supervised.pid()
+    }
+
     pub fn recovery(&self) -> &Recovery {
         &self.shared.control().recovery
     }

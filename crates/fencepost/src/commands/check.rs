@@ -213,7 +213,7 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[], recorded };
+        let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[], recorded, served: None };
         match job.session(reader, &self.rules.libraries()) {
             Ok((checked, interrupted)) => {
                 let mut misuse = misuse;

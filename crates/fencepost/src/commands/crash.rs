@@ -13,6 +13,7 @@ use crash::strategy::inferred::KnownConditions;
 use finding::blame::Libraries;
 use infer::Conditions;
 use record::stop::StopRequest;
+use runner::runner::ServedTree;
 use trace::TraceReader;
 
 use super::code_path::{choose_as_recorded, warn_of_msync};
@@ -97,6 +98,7 @@ impl Crash {
             journal,
             merge: &self.merge,
             recorded: None,
+            served: None,
         };
         match job.session(&reader, &Libraries::default()) {
             Ok((checked, interrupted)) => {
@@ -134,6 +136,9 @@ pub fn printed(result: io::Result<()>, exit: Exit) -> Exit {
     }
 }
 
+/// Trees are compared, so nothing of one may be missing.
+const TREE_BYTES: u64 = 16 << 20;
+
 /// A search for failing crash states, as `check` and `crash` make it.
 #[derive(Debug)]
 pub struct Job<'a> {
@@ -145,6 +150,8 @@ pub struct Job<'a> {
     pub merge: &'a [PathBuf],
     /// What the program answered to its operations while it was recorded.
     pub recorded: Option<Vec<u8>>,
+    /// A file system's daemon, and how to judge what it serves.
+    pub served: Option<ServedTree>,
 }
 
 impl Job<'_> {
@@ -163,7 +170,12 @@ impl Job<'_> {
             return Err(Exit::NoActivity);
         }
         warn_of_msync(reader);
-        let plan = self.options.plan(reader, self.recorded.clone()).map_err(told)?;
+        let mut plan = self.options.plan(reader, self.recorded.clone()).map_err(told)?;
+        if let Some(served) = &self.served {
+            plan.recovery = served.daemon.clone();
+            plan.served = Some(served.clone());
+            plan.limits.output = TREE_BYTES;
+        }
         let mut search = self.options.search_options(&plan).map_err(told)?;
         if self.options.breaks_conditions() {
             let conditions = Conditions::load(&infer::beside(self.trace)).map_err(|error| told(error.to_string()))?;

@@ -1,6 +1,7 @@
 //! `fencepost drive`: what `check` records for programs that do not read operations from standard input. Not for users.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use drive::error::DriveError;
@@ -18,6 +19,8 @@ pub enum Drive {
     Command(OneEach),
     Socket(Server),
     Answers(File),
+    Fuse(Daemon),
+    Attend(Attend),
 }
 
 /// Start a process for every operation.
@@ -57,6 +60,25 @@ pub struct File {
     command: Vec<OsString>,
 }
 
+/// Start the daemon of a file system and run operations on its mount.
+#[derive(Args, Debug)]
+pub struct Daemon {
+    #[arg(long)]
+    mount: PathBuf,
+    #[arg(last = true, required = true)]
+    command: Vec<OsString>,
+}
+
+/// Look at the mounts of a daemon that is forked for every crash image.
+#[derive(Args, Debug)]
+pub struct Attend {
+    #[arg(long)]
+    mount: PathBuf,
+    /// A process in the mount namespace of the daemon.
+    #[arg(long)]
+    beside: u32,
+}
+
 impl Drive {
     pub fn run(&self) -> Exit {
         let ended = match self {
@@ -68,6 +90,8 @@ impl Drive {
                 before(first.as_deref()).and_then(|first| Ok(drive::socket::run(at, manner, command, &first)?))
             }
             Drive::Answers(File { file, command }) => drive::answers::run(file, command).map_err(Failed::from),
+            Drive::Fuse(Daemon { mount, command }) => drive::fuse::run(mount, command).map_err(Failed::from),
+            Drive::Attend(Attend { mount, beside }) => drive::attend::run(mount, *beside).map_err(Failed::from),
         };
         match ended {
             Ok(()) => Exit::Clean,

@@ -11,6 +11,7 @@ pub mod doctor;
 pub mod drive;
 pub mod explain;
 pub mod explore;
+pub mod fs;
 pub mod fuzz;
 pub mod lint;
 pub mod man;

@@ -14,7 +14,8 @@ use super::file::{ConfigError, ConfigFile, Setting};
 use crate::cli::Cli;
 
 /// Most of these are about Fencepost itself: a broken configuration must not keep anybody from them.
-const UNCONFIGURED: [&str; 9] = ["explain", "trace", "ops", "doctor", "demo", "completions", "man", "help", "drive"];
+const UNCONFIGURED: [&str; 10] =
+    ["explain", "trace", "ops", "fs", "doctor", "demo", "completions", "man", "help", "drive"];
 
 /// The command line, completed by the environment and the configuration. Ends the process where clap does: help, wrong usage.
 pub fn parse() -> Result<Cli, ConfigError> {

@@ -9,12 +9,15 @@ use super::{crash, notes, paths, reference, roots, serve};
 use crate::load::user;
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
+use crate::syscall::buffers;
 use crate::syscall::dispatch::Call;
 use crate::syscall::files;
 use crate::syscall::operations;
 use crate::thread::Thread;
 
 const SIGABRT: u64 = 6;
+/// The kernel refuses longer lists of buffers (`UIO_MAXIOV`).
+const MOST_VECTORS: u64 = 1024;
 
 /// The call as it shall be carried out, with the strings that it refers to.
 pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
@@ -127,15 +130,13 @@ fn memory_read(call: Call) {
         | nr::PREAD64
         | nr::BRK
         | nr::CLOSE => {}
-        nr::WRITEV
-        | nr::PWRITEV
-        | nr::PWRITEV2
-        | nr::SENDMSG
-        | nr::SENDMMSG
-        | nr::VMSPLICE
-        | nr::PROCESS_VM_READV
-        | nr::PROCESS_VM_WRITEV
-        | nr::PTRACE => {
+        nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 => {
+            match buffers::read_vectors(call.args[1], call.args[2].min(MOST_VECTORS)) {
+                Some(vectors) => vectors.iter().for_each(|&(address, len)| notes::access(kind::LOAD, address, len)),
+                None => notes::incomplete(),
+            }
+        }
+        nr::SENDMSG | nr::SENDMMSG | nr::VMSPLICE | nr::PROCESS_VM_READV | nr::PROCESS_VM_WRITEV | nr::PTRACE => {
             // Vectors may point anywhere, and a debugger looks where it likes.
             notes::incomplete();
         }

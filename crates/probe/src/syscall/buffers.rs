@@ -144,7 +144,8 @@ fn returned(thread: &mut Thread, mut call: Call, at: usize) -> i64 {
 /// A `struct iovec`.
 type Vector = (u64, u64);
 
-fn read_vectors(address: u64, count: u64) -> Option<Vec<Vector>> {
+/// The buffers of a list: address and length of each.
+pub fn read_vectors(address: u64, count: u64) -> Option<Vec<Vector>> {
     (0..count).map(|i| user::read::<Vector>(address + i * 16)).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Starts the server and asks it for runs.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsString};
 use std::fs::File;
 use std::io::{self, Seek};
 use std::ops::Range;
@@ -19,6 +19,7 @@ use supervise::target::{Target, TargetError};
 use trace::event::{ExitStatus, PoolId};
 use wire::recover::reference;
 
+use super::attendant::Attendant;
 use super::output::Stream;
 use super::report::{end, noted, path, report};
 use crate::command::{Command, Input};
@@ -67,6 +68,9 @@ pub struct Server {
     /// Real time and randomness.
     pub real_world: bool,
     engine: Option<ForkServer>,
+    /// The command of a process beside the recovery, whose report is the standard output of a run.
+    attendant_words: Vec<OsString>,
+    attendant: Option<Attendant>,
     /// The recovery cannot be forked: nobody inside watches its limits.
     once: bool,
     /// With coverage: the maps at the fork point, and those of the last run.
@@ -110,6 +114,8 @@ impl Server {
             probe: ProbeImage::Embedded,
             real_world: false,
             engine: None,
+            attendant_words: Vec::new(),
+            attendant: None,
             once: false,
             cover: None,
             starts: 0,
@@ -166,12 +172,17 @@ impl Server {
         Ok(())
     }
 
+    /// With a process beside it: `--beside PID` is added to its command.
+    pub fn attend(&mut self, words: Vec<OsString>) {
+        self.attendant_words = words;
+    }
+
     /// Runs the recovery on what the slot holds now.
     pub fn run(&mut self, slot: &Slot, limits: &Limits) -> Result<RunReport, ServerError> {
         let started = Instant::now();
         let mut engine = match self.engine.take() {
             Some(engine) => engine,
-            None => match self.start(limits)? {
+            None => match self.anew(limits)? {
                 Started::Ready(engine) => engine,
                 Started::Ended(report) => return Ok(report),
             },
@@ -180,8 +191,24 @@ impl Server {
         self.clear_output()?;
         set_limits(&engine, limits);
         engine.give(self.operations.as_deref().unwrap_or_default());
+        if !self.attendant_words.is_empty() {
+            if self.attendant.is_none() {
+                let started = Attendant::start(&self.attendant_words, engine.supervisor());
+                self.attendant = Some(started.map_err(system("start a process beside it"))?);
+            }
+            let begun = self.attendant.as_mut().map_or(Ok(()), Attendant::begin);
+            begun.map_err(system("use what it serves"))?;
+        }
         engine.ask();
         let stage = if self.once { self.watch(&engine, limits)? } else { engine.wait(limits.wall + PATIENCE) };
+        // One that hangs inside the recovery gets free when that is ended.
+        let attended = match self.attendant.as_mut().filter(|_| stage == Stage::Done) {
+            Some(attendant) => Some(attendant.end().map_err(system("know what it served"))?),
+            None => {
+                self.attendant = None;
+                None
+            }
+        };
         let refusals = engine.refusals();
         if let Some(text) = refusals.into_iter().next() {
             return Err(ServerError::Refused(text));
@@ -203,11 +230,20 @@ impl Server {
             Stage::Ready | Stage::Once | Stage::Boundary => return Err(ServerError::Silent),
         };
         let report = report(&engine, end, &noted, started.elapsed());
-        let report = self.with_output(report, limits)?;
+        let mut report = self.with_output(report, limits)?;
+        if let Some(attended) = attended {
+            report.stdout = attended;
+        }
         if stage == Stage::Done {
             self.engine = Some(engine);
         }
         Ok(report)
+    }
+
+    /// The attendant of another process is of no use.
+    fn anew(&mut self, limits: &Limits) -> Result<Started, ServerError> {
+        self.attendant = None;
+        self.start(limits)
     }
 
     /// Starts the command from scratch.

@@ -207,6 +207,7 @@ impl CrashOptions {
             operations,
             names: reader.tables().paths.clone(),
             folders: self.folders(reader),
+            served: None,
             pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
             engine: match self.engine {
                 Engine::ForkServer => EngineChoice::ForkServer,

@@ -1,0 +1,212 @@
+//! `fencepost fs check`: records a file system's daemon under a workload of system calls, crashes it, mounts what is left, and
+//! compares the tree with what it must be.
+
+use std::path::PathBuf;
+
+use check::session::Checked;
+use clap::{Args, FromArgMatches};
+use fs::ace::Set;
+use fs::generate::Generator;
+use fs::workload::Workload;
+
+use super::session::{Batch, FileSystem, Laboratory};
+use super::workloads::AceSet;
+use crate::cli::FindingFormat;
+use crate::commands::crash::printed;
+use crate::commands::options::crash::CrashOptions;
+use crate::commands::options::gate::GateOptions;
+use crate::commands::output::findings::print;
+use crate::commands::output::html::{Outcome, can_be_written};
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost fs check --mkfs 'myfs --mkfs {pool}' --fuse 'myfs {pool} -f -s {mount}'
+  fencepost fs check --ace seq-2 --budget none --mkfs ... --fuse ...
+  fencepost fs check --ops operations --mkfs ... --fuse ...
+  fencepost fs check --fuzz 200 --seed 7 --mkfs ... --fuse ...
+
+The daemon must stay in the foreground (libfuse: -f), and should have one thread (-s). {pool} is
+the file that it maps, and {mount} where it mounts: Fencepost chooses both, in a folder and a mount
+namespace of its own. docs/file-systems.md says what must hold after a crash.";
+
+/// Check a file system in user space: crash it inside system calls, mount what is left, compare the trees.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct FsCheck {
+    /// The daemon, with {pool} and {mount} in its command.
+    #[arg(long, value_name = "CMD")]
+    fuse: String,
+    /// Makes the file system in {pool}. [default: the daemon does, if there is none]
+    #[arg(long, value_name = "CMD")]
+    mkfs: Option<String>,
+    /// Crash a bounded exhaustive set of workloads. [default: seq-1]
+    #[arg(long, value_name = "SET", conflicts_with_all = ["ops", "fuzz"])]
+    ace: Option<AceSet>,
+    /// Crash the workloads in this file (`fencepost fs workloads` prints such).
+    #[arg(long, value_name = "FILE", conflicts_with = "fuzz")]
+    ops: Option<PathBuf>,
+    /// Crash so many random workloads.
+    #[arg(long, value_name = "N")]
+    fuzz: Option<u64>,
+    /// Of random workloads: others with another seed.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Operations of a random workload.
+    #[arg(long, value_name = "N", default_value_t = 12)]
+    length: usize,
+    /// Workloads that share a recording.
+    #[arg(long, value_name = "N", default_value_t = 56, value_parser = clap::value_parser!(u64).range(1..))]
+    batch: u64,
+    /// The file system promises that a write happens as a whole or not at all.
+    #[arg(long)]
+    atomic_writes: bool,
+    /// The file system promises only what was synced (fsync, fdatasync, sync).
+    #[arg(long)]
+    needs_fsync: bool,
+    /// Which states to try at each crash point.
+    #[arg(long, value_name = "LIST", default_value = "program-order,guaranteed-only,few-lines:2")]
+    strategy: String,
+    /// How long to search for failing states in each batch: 30s, 5m, 2h, or `none`.
+    #[arg(long, value_name = "TIME", default_value = "none")]
+    budget: String,
+    /// Recoveries at a time. [default: the number of processors]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<usize>,
+    /// A recovery that takes longer hangs.
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    timeout: String,
+    /// How recoveries run: forks of a warm daemon, or a new one each time.
+    #[arg(long, value_name = "ENGINE", default_value = "fork-server")]
+    engine: String,
+    /// Run every state, also those that recovery cannot tell from one that was run.
+    #[arg(long)]
+    no_equivalence: bool,
+    /// What survives a power failure: `adr` (the memory controller) or `eadr` (the caches, too).
+    #[arg(long, value_name = "MODEL", default_value = "adr")]
+    model: String,
+    /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
+    #[arg(long)]
+    strict_fences: bool,
+    /// Where to put findings, for `fencepost replay`.
+    #[arg(long, value_name = "FOLDER", default_value = evidence::bundle::FOLDER)]
+    bundles: PathBuf,
+    /// Write a report there: one HTML file, with everything in it.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// How progress is shown, on standard error.
+    #[arg(long, value_name = "STYLE", default_value = "auto")]
+    progress: String,
+    /// How findings are printed.
+    #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
+    message_format: FindingFormat,
+    #[command(flatten)]
+    gate: GateOptions,
+}
+
+impl FsCheck {
+    pub fn run(&self) -> Exit {
+        match self.check() {
+            Ok(exit) | Err(Failed::Told(exit)) => exit,
+            Err(Failed::Usage(text)) => {
+                render::error(text);
+                Exit::Usage
+            }
+            Err(Failed::Target(text)) => {
+                render::error(text);
+                Exit::TargetFailed
+            }
+        }
+    }
+
+    fn check(&self) -> Result<Exit, Failed> {
+        can_be_written(self.html.as_deref()).map_err(Failed::Usage)?;
+        let gate = self.gate.open().map_err(Failed::Usage)?;
+        let options = self.crash_options()?;
+        let mut workloads = self.workloads().map_err(Failed::Usage)?.peekable();
+        let file_system = FileSystem { daemon: &self.fuse, mkfs: self.mkfs.as_deref() };
+        let laboratory = Laboratory::open(&file_system)?;
+        let mut all: Option<(Checked, trace::TraceReader)> = None;
+        let (mut count, mut interrupted) = (0, false);
+        while workloads.peek().is_some() && !interrupted {
+            let batch: Vec<Workload> = workloads.by_ref().take(self.batch as usize).collect();
+            let batch = Batch {
+                steps: Workload::chain(&batch),
+                count: batch.len(),
+                promises: fs::oracle::Promises { atomic_writes: self.atomic_writes },
+                needs_fsync: self.needs_fsync,
+            };
+            count += batch.count;
+            let (checked, reader, stopped) = laboratory.check(&batch, &options)?;
+            interrupted = stopped;
+            all = Some(match all {
+                None => (checked, reader),
+                Some((mut before, _)) => {
+                    before.absorb(checked);
+                    (before, reader)
+                }
+            });
+        }
+        let Some((mut checked, reader)) = all else {
+            return Err(Failed::Usage("there is no workload to check; give --fuzz a number above 0".into()));
+        };
+        checked.notes.insert(0, format!("crashed {count} workloads of system calls"));
+        let judged = gate.judge(checked.findings.clone());
+        let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
+        let outcome = Outcome { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };
+        Ok(printed(
+            print(&reader, &checked, &judged, self.message_format, exit),
+            outcome.write(judged.finish(reader.event_count(), exit)),
+        ))
+    }
+
+    fn workloads(&self) -> Result<Box<dyn Iterator<Item = Workload>>, String> {
+        if let Some(file) = &self.ops {
+            let text =
+                std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+            let workloads = Workload::parse_all(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+            return Ok(Box::new(workloads.into_iter()));
+        }
+        if let Some(count) = self.fuzz {
+            let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
+            return Ok(Box::new((0..count).map(move |number| generator.workload(number))));
+        }
+        let default = if self.needs_fsync { Set::Fsync } else { Set::Seq1 };
+        Ok(self.ace.map_or(default, Set::from).workloads())
+    }
+
+    /// As `fencepost crash` would take them.
+    fn crash_options(&self) -> Result<CrashOptions, Failed> {
+        let mut words: Vec<String> = vec!["fs".into(), "--every".into()];
+        let named = [
+            ("--strategy", &self.strategy),
+            ("--budget", &self.budget),
+            ("--timeout", &self.timeout),
+            ("--engine", &self.engine),
+            ("--model", &self.model),
+            ("--progress", &self.progress),
+        ];
+        words.extend(named.into_iter().flat_map(|(name, value)| [name.to_owned(), value.clone()]));
+        words.extend(["--bundles".into(), self.bundles.display().to_string()]);
+        words.extend(self.jobs.into_iter().flat_map(|jobs| ["--jobs".into(), jobs.to_string()]));
+        words.extend(self.html.iter().flat_map(|html| ["--html".into(), html.display().to_string()]));
+        words.extend(self.no_equivalence.then(|| "--no-equivalence".into()));
+        words.extend(self.strict_fences.then(|| "--strict-fences".into()));
+        let command = CrashOptions::augment_args(clap::Command::new("fs"));
+        let matches = command.try_get_matches_from(words).and_then(|matches| CrashOptions::from_arg_matches(&matches));
+        matches.map_err(|error| {
+            let text = error.to_string();
+            Failed::Usage(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
+        })
+    }
+}
+
+/// Why nothing was checked.
+#[derive(Debug)]
+pub enum Failed {
+    /// The user knows.
+    Told(Exit),
+    Usage(String),
+    Target(String),
+}

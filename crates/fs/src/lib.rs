@@ -1,0 +1,29 @@
+//! File systems: workloads of system calls, the tree that they leave, and what must hold of it after a crash.
+//!
+//! ```text
+//!   ace, generate ──► workload ──► execute ──► answers        op: one system call per line
+//!                                     │
+//!                        walk: the whole tree as data (tree, content)
+//!                                     │   before and after each operation, and after the crash
+//!                                     ▼
+//!                                  oracle ──► which promise broke
+//! ```
+//! After Chipmunk (EuroSys 2023), §3 and §4. Nothing here knows how a file system is recorded or crashed: the same code runs
+//! beside a FUSE daemon and inside a virtual machine. It makes plain system calls and needs no other process.
+
+pub mod ace;
+pub mod agent;
+pub mod content;
+pub mod errno;
+pub mod execute;
+pub mod generate;
+pub mod needs;
+pub mod op;
+pub mod oracle;
+mod parse;
+pub mod promise;
+pub mod sys;
+pub mod tree;
+pub mod usable;
+pub mod walk;
+pub mod workload;
