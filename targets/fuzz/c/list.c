@@ -106,9 +106,9 @@ static enum answer delete(uint64_t key)
 	struct node *node = &p->nodes[*at];
 	if (BUG == 3 && at == &p->first && node->next) {
 		uint64_t next = node->next;
-		PUT(p->first, 0); //~ 3 ordering
+		PUT(p->first, 0); //~ 3 atomicity
 		persist(&p->first, 8);
-		PUT(p->first, next); //~ 3 ordering
+		PUT(p->first, next); //~ 3 atomicity
 		persist(&p->first, 8);
 		return DONE;
 	}

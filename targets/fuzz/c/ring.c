@@ -94,9 +94,9 @@ static void operate(char kind, uint64_t value, uint64_t unused)
 		}
 		if (BUG == 4 && p->head / SLOTS != (p->head + words) / SLOTS) {
 			uint64_t head = p->head;
-			PUT(p->head, p->tail); //~ 4 ordering
+			PUT(p->head, p->tail); //~ 4 atomicity
 			persist(&p->head, 8);
-			PUT(p->head, head + words); //~ 4 ordering
+			PUT(p->head, head + words); //~ 4 atomicity
 			persist(&p->head, 8);
 			printf("%" PRIu64 "\n", value);
 			break;
