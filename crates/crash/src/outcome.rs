@@ -174,6 +174,7 @@ impl Coverage {
         self.recovery_runs += other.recovery_runs;
         self.runs_saved += other.runs_saved;
         self.complete &= other.complete;
+        self.exhaustive &= other.exhaustive;
     }
 
     /// Adds up the outcomes of distinct points, to which so many strategies were to be applied.
