@@ -69,6 +69,12 @@ static uint64_t count(uint64_t state)
 /* Copies what is in use into another table and goes over to it. */
 static void move_to(uint64_t next)
 {
+	/* What a crash in the midst of this has left there. */
+	for (uint64_t i = 0; i < size_of(next); i++)
+		if (slot(next, i)->state != FREE) {
+			PUT(slot(next, i)->state, FREE);
+			persist(slot(next, i), sizeof(struct slot));
+		}
 	for (uint64_t i = 0; i < size_of(p->table); i++) {
 		struct slot *from = slot(p->table, i);
 		if (from->state != USED)
