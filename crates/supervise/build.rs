@@ -38,7 +38,7 @@ fn main() {
     for part in ["Cargo.toml", "Cargo.lock", ".cargo", "build.rs", "src"] {
         println!("cargo::rerun-if-changed={}", probe.join(part).display());
     }
-    for other in ["isa", "wire"] {
+    for other in ["isa", "syscalls", "wire"] {
         println!("cargo::rerun-if-changed={}", crates.join(other).join("src").display());
         println!("cargo::rerun-if-changed={}", crates.join(other).join("Cargo.toml").display());
     }

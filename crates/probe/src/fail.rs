@@ -2,6 +2,7 @@
 
 use alloc::format;
 use core::fmt;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::ring;
 use crate::sys::{nr, sys};
@@ -41,8 +42,14 @@ fn exit() -> ! {
 
 #[panic_handler]
 fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
-    let text = format!("fencepost: internal error in the probe: {info}\n");
-    sys!(nr::WRITE, 2, text.as_ptr(), text.len());
+    static PANICKED: AtomicBool = AtomicBool::new(false);
+    let text = format!("internal error in the probe: {info}; please report this");
+    // A second one, or one before there is a thread: the way to the host may be what is broken.
+    if PANICKED.swap(true, Ordering::Relaxed) || !crate::thread::any() {
+        early(&format!("fencepost: {text}\n"));
+    }
+    // SAFETY: there is a thread, and nobody comes back to it.
+    ring::message(unsafe { Thread::current() }, 3, &text);
     exit()
 }
 

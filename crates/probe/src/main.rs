@@ -1,6 +1,6 @@
 //! The probe: becomes the target's process, translates its code block by block, and records what reaches PM.
 //!
-//! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`gate`] is
+//! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`trampoline`] is
 //! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
 //! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host, [`flow`] is a mode that
 //! tells it every executed block, [`cover`] is a mode that counts branches and PM operations, [`recover`] is the fork server for recovery runs.
@@ -13,9 +13,9 @@ mod context;
 mod cover;
 mod fail;
 mod flow;
-mod gate;
 mod layout;
 mod load;
+mod lock;
 mod map;
 mod memory;
 mod pm;
@@ -27,6 +27,7 @@ mod sys;
 mod syscall;
 mod task;
 mod thread;
+mod trampoline;
 mod translate;
 
 core::arch::global_asm!(

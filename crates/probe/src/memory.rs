@@ -1,9 +1,9 @@
 //! What a freestanding program must bring itself: `mem*` and the heap.
 
 use core::alloc::{GlobalAlloc, Layout};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::layout;
+use crate::lock::{Guard, Locked};
 use crate::sys::{self, PROT_READ, PROT_WRITE};
 
 core::arch::global_asm!(
@@ -79,11 +79,17 @@ static HEAP: Heap = Heap;
 /// with their former selves.
 const LARGE: usize = 128 << 10;
 const CLASSES: usize = 28;
-static LOCK: SpinLock = SpinLock::new();
-static mut FREE: [u64; CLASSES] = [0; CLASSES];
-static mut NEXT: u64 = layout::HEAP;
-static mut MAPPED: u64 = layout::HEAP;
+static BLOCKS: Locked<Blocks> = Locked::new(Blocks { free: [0; CLASSES], next: layout::HEAP, mapped: layout::HEAP });
 const STEP: u64 = 1 << 20;
+
+/// What the heap has given out and got back.
+#[derive(Debug)]
+pub struct Blocks {
+    /// First free block of each class; each holds the address of the next.
+    free: [u64; CLASSES],
+    next: u64,
+    mapped: u64,
+}
 
 fn class_of(layout: &Layout) -> usize {
     let size = layout.size().max(layout.align()).max(16);
@@ -100,31 +106,29 @@ unsafe impl GlobalAlloc for Heap {
         if class >= CLASSES {
             return core::ptr::null_mut();
         }
-        let _guard = LOCK.lock();
-        // SAFETY: the lock is held; list links live in the free blocks themselves.
-        unsafe {
-            if FREE[class] != 0 {
-                let block = FREE[class] as *mut u64;
-                FREE[class] = *block;
-                return block.cast();
-            }
-            let size = 16u64 << class;
-            let align = size.min(4096);
-            let start = (NEXT + align - 1) & !(align - 1);
-            let end = start + size;
-            if end > layout::HEAP_END {
+        let mut blocks = BLOCKS.lock();
+        if blocks.free[class] != 0 {
+            let block = blocks.free[class] as *mut u64;
+            // SAFETY: a free block of this heap, of at least 16 bytes; `blocks` is locked.
+            blocks.free[class] = unsafe { *block };
+            return block.cast();
+        }
+        let size = 16u64 << class;
+        let align = size.min(4096);
+        let start = (blocks.next + align - 1) & !(align - 1);
+        let end = start + size;
+        if end > layout::HEAP_END {
+            return core::ptr::null_mut();
+        }
+        if end > blocks.mapped {
+            let len = (end - blocks.mapped + STEP - 1) & !(STEP - 1);
+            if sys::map_anonymous(blocks.mapped, len, PROT_READ | PROT_WRITE) < 0 {
                 return core::ptr::null_mut();
             }
-            if end > MAPPED {
-                let len = (end - MAPPED + STEP - 1) & !(STEP - 1);
-                if sys::map_anonymous(MAPPED, len, PROT_READ | PROT_WRITE) < 0 {
-                    return core::ptr::null_mut();
-                }
-                MAPPED += len;
-            }
-            NEXT = end;
-            start as *mut u8
+            blocks.mapped += len;
         }
+        blocks.next = end;
+        start as *mut u8
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
@@ -132,58 +136,14 @@ unsafe impl GlobalAlloc for Heap {
             return crate::load::space::unmap_engine(block as u64, layout.size() as u64);
         }
         let class = class_of(&layout);
-        let _guard = LOCK.lock();
+        let mut blocks = BLOCKS.lock();
         // SAFETY: the block came from `alloc` with the same layout and is at least 16 bytes.
-        unsafe {
-            *block.cast::<u64>() = FREE[class];
-            FREE[class] = block as u64;
-        }
-    }
-}
-
-/// More than one thread has run in this address space.
-static PARALLEL: AtomicBool = AtomicBool::new(false);
-
-/// A second thread is about to start. The caller holds no lock.
-pub fn parallel() {
-    PARALLEL.store(true, Ordering::SeqCst);
-}
-
-/// A spin lock for short critical sections of the engine; yields the processor when it is contended.
-#[derive(Debug)]
-pub struct SpinLock(AtomicU64);
-
-impl SpinLock {
-    pub const fn new() -> Self {
-        SpinLock(AtomicU64::new(0))
-    }
-    pub fn lock(&self) -> SpinGuard<'_> {
-        if !PARALLEL.load(Ordering::Relaxed) {
-            // A locked instruction would wait for the program's flushes and non-temporal stores: hundreds of cycles.
-            self.0.store(1, Ordering::Relaxed);
-            return SpinGuard(self);
-        }
-        while self.0.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            sys::sys!(sys::nr::SCHED_YIELD);
-        }
-        SpinGuard(self)
-    }
-    /// After fork: the child is the only thread.
-    pub fn reset(&self) {
-        self.0.store(0, Ordering::Release);
-    }
-}
-
-#[derive(Debug)]
-pub struct SpinGuard<'a>(&'a SpinLock);
-
-impl Drop for SpinGuard<'_> {
-    fn drop(&mut self) {
-        self.0.0.store(0, Ordering::Release);
+        unsafe { *block.cast::<u64>() = blocks.free[class] };
+        blocks.free[class] = block as u64;
     }
 }
 
 /// The heap's lock, for fork.
-pub fn heap_lock() -> &'static SpinLock {
-    &LOCK
+pub fn heap_lock() -> Guard<'static, Blocks> {
+    BLOCKS.lock()
 }

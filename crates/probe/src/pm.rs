@@ -11,10 +11,11 @@ pub mod pools;
 pub mod shared;
 
 use alloc::vec::Vec;
+use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::layout;
-use crate::memory::SpinLock;
+use crate::lock::{Guard, Locked};
 
 pub use pools::path_of;
 
@@ -25,10 +26,30 @@ pub static PM_LO: AtomicU64 = AtomicU64::new(u64::MAX);
 /// Its length.
 pub static PM_SPAN: AtomicU64 = AtomicU64::new(0);
 pub static RANGE_COUNT: AtomicU32 = AtomicU32::new(0);
-/// (start, bytes) of each range.
-pub static mut RANGES: [(u64, u64); MAX_RANGES] = [(0, 0); MAX_RANGES];
+/// (start, bytes) of each range, for translated code.
+pub static RANGES: Published<(u64, u64)> = Published::new((0, 0));
 /// In recovery runs, [`Range::shadow`] of each range.
-pub static mut SHADOWS: [Shadow; MAX_RANGES] = [Shadow { written: 0, noted: 0 }; MAX_RANGES];
+pub static SHADOWS: Published<Shadow> = Published::new(Shadow { written: 0, noted: 0 });
+
+/// A table that translated code reads without a lock: only its first [`RANGE_COUNT`] entries, and the count is 0 while it changes.
+#[repr(transparent)]
+#[derive(Debug)]
+pub struct Published<T>(UnsafeCell<[T; MAX_RANGES]>);
+
+// SAFETY: written by `publish` alone, which holds `TABLE`; assembly reads what the count covers.
+unsafe impl<T: Send> Sync for Published<T> {}
+
+impl<T: Copy> Published<T> {
+    const fn new(value: T) -> Published<T> {
+        Published(UnsafeCell::new([value; MAX_RANGES]))
+    }
+
+    /// `_held`: the lock that makes the caller the only writer.
+    fn set(&self, at: usize, value: T, _held: &Guard<'_, Vec<Range>>) {
+        // SAFETY: `TABLE` is held, and `RANGE_COUNT` is 0.
+        unsafe { (*self.0.get())[at] = value };
+    }
+}
 
 /// In recovery runs, what is kept of each line of a mapping (see `recover::notes`).
 #[repr(C)]
@@ -65,19 +86,12 @@ impl Range {
     }
 }
 
-/// Guards `TABLE`. Held for look-ups only; who changes mappings holds `syscall::memory`'s lock as well.
-static LOCK: SpinLock = SpinLock::new();
-/// Sorted by address, without overlap.
-static mut TABLE: Vec<Range> = Vec::new();
+/// Sorted by address, without overlap. Locked for look-ups only; who changes mappings holds `syscall::memory`'s lock as well.
+static TABLE: Locked<Vec<Range>> = Locked::new(Vec::new());
 
-/// The lock over the table, for fork.
-pub fn lock() -> &'static SpinLock {
-    &LOCK
-}
-
-fn table() -> &'static mut Vec<Range> {
-    // SAFETY: callers hold `LOCK`.
-    unsafe { &mut *core::ptr::addr_of_mut!(TABLE) }
+/// Holds the table, for fork.
+pub fn hold() -> Guard<'static, Vec<Range>> {
+    TABLE.lock()
 }
 
 /// Is there any PM in this process?
@@ -92,8 +106,7 @@ pub fn range_at(address: u64) -> Option<Range> {
     if !any() && lo == u64::MAX {
         return None;
     }
-    let _guard = LOCK.lock();
-    let table = table();
+    let table = TABLE.lock();
     let after = table.partition_point(|r| r.start <= address);
     table[..after].last().filter(|r| address < r.end()).copied()
 }
@@ -113,23 +126,41 @@ pub fn alias_of(address: u64) -> u64 {
     if any() && is_pm(address) { layout::alias(address) } else { address }
 }
 
+/// The first part of a range that is all PM or all not: where the engine (or the kernel) may access it, and how long it is.
+pub fn first_part(address: u64, len: u64) -> (u64, u64) {
+    let pieces = pieces(address, len);
+    let Some(first) = pieces.first() else { return (address, len) };
+    if first.start > address {
+        return (address, first.start - address);
+    }
+    let mut end = address;
+    for piece in &pieces {
+        // Ranges in a row have aliases in a row.
+        if piece.start != end
+            || layout::alias(piece.start).wrapping_sub(layout::alias(address)) != piece.start - address
+        {
+            break;
+        }
+        end = piece.end();
+    }
+    (layout::alias(address), end - address)
+}
+
 /// The PM parts of `start..start+len`, by ascending address.
 pub fn pieces(start: u64, len: u64) -> Vec<Range> {
     if PM_LO.load(Ordering::Relaxed) == u64::MAX {
         return Vec::new();
     }
     let end = start.saturating_add(len);
-    let _guard = LOCK.lock();
-    table().iter().filter_map(|r| r.cut(start, end)).collect()
+    TABLE.lock().iter().filter_map(|r| r.cut(start, end)).collect()
 }
 
 /// Adds a range where there is none. False: the tables are full.
 pub fn insert(range: Range) -> bool {
-    let _guard = LOCK.lock();
-    let table = table();
+    let mut table = TABLE.lock();
     let at = table.partition_point(|r| r.start < range.start);
     table.insert(at, range);
-    publish(table)
+    publish(&table)
 }
 
 /// Forgets `start..start+len`.
@@ -140,8 +171,7 @@ pub fn remove(start: u64, len: u64) {
 /// Replaces the part of each range within `start..start+len`.
 pub fn change(start: u64, len: u64, with: impl Fn(Range) -> Option<Range>) {
     let end = start.saturating_add(len);
-    let _guard = LOCK.lock();
-    let table = table();
+    let mut table = TABLE.lock();
     let mut changed = Vec::with_capacity(table.len() + 2);
     for range in table.iter() {
         let Some(inside) = range.cut(start, end) else {
@@ -153,35 +183,30 @@ pub fn change(start: u64, len: u64, with: impl Fn(Range) -> Option<Range>) {
         changed.extend(range.cut(end, u64::MAX));
     }
     *table = changed;
-    publish(table);
+    publish(&table);
 }
 
 /// Rewrites the tables that translated code reads. False: there are too many ranges for them.
-fn publish(table: &[Range]) -> bool {
+fn publish(table: &Guard<'_, Vec<Range>>) -> bool {
     PM_SPAN.store(0, Ordering::SeqCst);
     RANGE_COUNT.store(0, Ordering::SeqCst);
-    let mut count = 0;
-    let mut end = 0;
-    for range in table {
-        // SAFETY: `LOCK` is held; translated code looks at `RANGE_COUNT` entries only, now none.
-        unsafe {
-            if count > 0 && end == range.start && SHADOWS[count - 1] == range.shadow {
-                RANGES[count - 1].1 += range.len;
-            } else if count == MAX_RANGES {
-                return false;
-            } else {
-                RANGES[count] = (range.start, range.len);
-                SHADOWS[count] = range.shadow;
-                count += 1;
-            }
+    let mut joined: Vec<(u64, u64, Shadow)> = Vec::with_capacity(table.len());
+    for range in table.iter() {
+        match joined.last_mut() {
+            Some(last) if last.0 + last.1 == range.start && last.2 == range.shadow => last.1 += range.len,
+            _ => joined.push((range.start, range.len, range.shadow)),
         }
-        end = range.end();
     }
-    // SAFETY: as above.
-    let ranges = unsafe { &(&*core::ptr::addr_of!(RANGES))[..count] };
-    let (lo, span) = ranges.iter().copied().max_by_key(|r| r.1).unwrap_or((u64::MAX, 0));
+    if joined.len() > MAX_RANGES {
+        return false;
+    }
+    for (at, &(start, len, shadow)) in joined.iter().enumerate() {
+        RANGES.set(at, (start, len), table);
+        SHADOWS.set(at, shadow, table);
+    }
+    let (lo, span) = joined.iter().map(|r| (r.0, r.1)).max_by_key(|r| r.1).unwrap_or((u64::MAX, 0));
     PM_LO.store(lo, Ordering::SeqCst);
-    RANGE_COUNT.store(count as u32, Ordering::SeqCst);
+    RANGE_COUNT.store(joined.len() as u32, Ordering::SeqCst);
     PM_SPAN.store(span, Ordering::SeqCst);
     true
 }

@@ -1,4 +1,4 @@
-//! Writing records into the shared ring, from Rust. (The hot path for stores, flushes and fences is in `gate/record.rs`.)
+//! Writing records into the shared ring, from Rust. (The hot path for stores, flushes and fences is in `trampoline/record.rs`.)
 
 use core::sync::atomic::Ordering;
 
@@ -171,7 +171,7 @@ pub fn wait_for_answer(number: u32) {
     }
 }
 
-/// Sends a message to the user. `aux`: 0 note, 1 warning, 2 fatal.
+/// Sends a message to the user. `aux`: 0 note, 1 warning, 2 fatal, 3 a mistake of ours.
 pub fn message(thread: &mut Thread, aux: u8, text: &str) {
     let text = &text.as_bytes()[..text.len().min(MAX_PAYLOAD)];
     order(thread).put(Header { kind: kind::MESSAGE, aux, ..Header::default() }, &[text]);

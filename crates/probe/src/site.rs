@@ -1,4 +1,4 @@
-//! Sites: the instrumented instructions. The table lies at a fixed address; the record gate reads it.
+//! Sites: the instrumented instructions. The table lies at a fixed address; the record trampoline reads it.
 
 use wire::record::{Header, kind};
 
@@ -8,7 +8,7 @@ use crate::ring;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
 use crate::thread::Thread;
 
-/// What `gate/record.rs` must know about an instruction. 64 bytes: the gate indexes with a shift.
+/// What `trampoline/record.rs` must know about an instruction. 64 bytes: the trampoline indexes with a shift.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct Site {

@@ -4,6 +4,7 @@
 //! it stays within one or two lines.
 
 use core::arch::asm;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::context::cache::PathCache;
 use crate::signal::state::ThreadSignals;
@@ -48,7 +49,7 @@ impl Regs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Place {
-    /// In translated code (or in an asm gate on the way): the program's registers are in the machine.
+    /// In translated code (or in an asm trampoline on the way): the program's registers are in the machine.
     Cache = 0,
     /// In the engine: the program's state is in `regs`, `flags`, `pc`, `xmm`.
     Engine = 1,
@@ -66,9 +67,9 @@ pub struct Thread {
     pub t3: u64,
     pub t4: u64,
     pub t5: u64,
-    /// Target of the indirect branch under way; also the pc to go on at for `gate_reenter`.
+    /// Target of the indirect branch under way; also the pc to go on at for `trampoline_reenter`.
     pub target: u64,
-    /// Argument of the gate taken (exit number, site, ...).
+    /// Argument of the trampoline taken (exit number, site, ...).
     pub arg: u64,
     /// The program's rsp while the engine stack is in use inside a block.
     pub app_rsp: u64,
@@ -88,7 +89,7 @@ pub struct Thread {
     pub holds_order: u64,
     /// Kernel thread id.
     pub tid: u64,
-    /// Where `gate_enter` goes: an address in the code cache.
+    /// Where `trampoline_enter` goes: an address in the code cache.
     pub resume: u64,
     /// Executed blocks that the host does not know yet (see `flow`).
     pub flow: crate::flow::buffer::Buffer,
@@ -116,6 +117,8 @@ pub struct Thread {
     pub watch_returns: alloc::vec::Vec<crate::translate::watch::PendingReturn>,
     pub paths: PathCache,
     pub signals: ThreadSignals,
+    /// When it last asked for the time.
+    pub asked: crate::syscall::time::Asked,
     /// Stack of the engine: base address and length, for freeing.
     pub stack_base: u64,
     pub stack_len: u64,
@@ -149,7 +152,7 @@ impl Thread {
         thread.this = thread as *const Thread as u64;
         thread.stack_base = stack;
         thread.stack_len = ENGINE_STACK;
-        // The gates expect 16-byte alignment before their `call`.
+        // The trampolines expect 16-byte alignment before their `call`.
         thread.engine_rsp = stack + ENGINE_STACK - 64;
         thread.number = number;
         thread.process = process;
@@ -162,6 +165,7 @@ impl Thread {
     pub fn install(&mut self) {
         self.tid = crate::sys::sys!(crate::sys::nr::GETTID) as u64;
         set_gs(self.this);
+        INSTALLED.store(true, Ordering::Relaxed);
     }
 
     /// The current thread's structure.
@@ -178,12 +182,19 @@ impl Thread {
     }
 }
 
+static INSTALLED: AtomicBool = AtomicBool::new(false);
+
+/// Is there a thread structure yet?
+pub fn any() -> bool {
+    INSTALLED.load(Ordering::Relaxed)
+}
+
 const ARCH_SET_GS: u64 = 0x1001;
 pub fn set_gs(base: u64) {
     crate::sys::sys!(crate::sys::nr::ARCH_PRCTL, ARCH_SET_GS, base);
 }
 
-static LIST: crate::memory::SpinLock = crate::memory::SpinLock::new();
+static LIST: crate::lock::SpinLock = crate::lock::SpinLock::new();
 static mut FIRST: *mut Thread = core::ptr::null_mut();
 
 /// Every thread of this process is on the list from its start to its end.

@@ -6,7 +6,7 @@
 //! 1. **Addresses.** The target runs without address space randomisation and gets every mapping where the kernel
 //!    or the program wants it.
 //! 2. **Pools.** A pool is a device and inode. With globs, a regular file (or DAX device) becomes one when a
-//!    descriptor for it is opened under a matching path; without, when it is first mapped shared and writable
+//!    descriptor for it is opened under a matching path; without, when it has a name and is first mapped shared and writable
 //!    (by `mmap`, or by an `mprotect` that adds write permission). Its content is saved then, before the event
 //!    that made it a pool. Globs match the absolute path; `*` matches any characters, `/` too.
 //! 3. **Mappings.** Every shared mapping of a pool is a `Map`, whatever its protection; lengths are rounded up to
@@ -38,7 +38,7 @@ use crate::target::Target;
 /// What to record and what to let through.
 #[derive(Clone, Debug, Default)]
 pub struct RecordOptions {
-    /// Paths of pools (`--pm`); empty: every writable shared mapping of a regular file or DAX device.
+    /// Paths of pools (`--pm`); empty: every writable shared mapping of a regular file that has a name, or of a DAX device.
     pub pm: Vec<String>,
     /// Functions whose calls are recorded (`--watch`).
     pub watch: Vec<String>,

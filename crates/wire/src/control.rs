@@ -160,6 +160,10 @@ pub struct Control {
     _pad3: [u32; 10],
     /// Virtual nanoseconds since the virtual epoch.
     pub virtual_ns: AtomicU64,
+    /// Queries of a clock since the last wait.
+    pub virtual_queries: AtomicU64,
+    /// Real nanoseconds of long waits that have not moved the clock yet.
+    pub virtual_waited: AtomicU64,
     pub virtual_tsc: AtomicU64,
     /// State of the derandomised random source.
     pub random_state: AtomicU64,

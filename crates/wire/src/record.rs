@@ -103,7 +103,7 @@ pub mod kind {
     /// aux: 1 = an existing pool under a new path. P: u64 device, u64 inode, u64 length, then the path.
     /// The probe waits for the host's answer (`PLEASE`), which comes when the initial content is saved.
     pub const POOL: u8 = 35;
-    /// Something the user should know. aux: 0 note, 1 warning, 2 fatal. P: text.
+    /// Something the user should know. aux: 0 note, 1 warning, 2 fatal, 3 a mistake of the probe's. P: text.
     pub const MESSAGE: u8 = 36;
     /// The probe waits until the host has consumed everything up to here: `address` is the request's number.
     pub const PLEASE: u8 = 37;

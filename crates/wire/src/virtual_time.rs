@@ -1,15 +1,17 @@
 //! The virtual clock, time-stamp counter and random source that both recorders show to a target.
 //!
 //! The same program must see the same values under every backend, query by query, or the streams could not be
-//! compared. State lives in three words (`Control::virtual_ns`, `virtual_tsc`, `random_state` for the probe); the
-//! functions here are pure: state in, value and next state out, so that callers can use a compare-and-swap loop.
+//! compared. State lives in a few words (`Control::virtual_ns`, `virtual_queries`, `virtual_tsc`, `random_state` for the
+//! probe); the functions here are pure: state in, value and next state out, so that callers can use a compare-and-swap loop.
 //!
 //! | query | answer | state afterwards |
 //! | --- | --- | --- |
-//! | a wall clock (`CLOCK_REALTIME` and kin, `gettimeofday`, `time`) | [`VIRTUAL_EPOCH_NS`] + ns | ns + [`NS_PER_QUERY`] |
-//! | any other clock | [`VIRTUAL_BOOT_NS`] + ns | ns + [`NS_PER_QUERY`] |
+//! | a wall clock (`CLOCK_REALTIME` and kin, `gettimeofday`, `time`) | [`VIRTUAL_EPOCH_NS`] + ns | ns + [`query_ns`] |
+//! | any other clock | [`VIRTUAL_BOOT_NS`] + ns | ns + [`query_ns`] |
 //! | a sleep with a relative time | 0, at once | ns + the time asked for |
 //! | a sleep until a time of a clock | 0, at once | ns such that the clock shows that time, if it lies ahead |
+//! | a wait whose time limit runs out | as the kernel's, after the real time | ns + the limit |
+//! | a wait that something else ends | as the kernel's | ns + the real time of long waits, in steps ([`WAIT_STEP_NS`]) |
 //! | `rdtsc`, `rdtscp` | tsc | tsc + [`TSC_PER_QUERY`] |
 //! | `getrandom`, `rdrand`, `rdseed` | SplitMix64 words, little-endian | one step per word or part of a word |
 
@@ -20,6 +22,21 @@ pub const VIRTUAL_BOOT_NS: u64 = 1000 * NS_PER_SECOND;
 pub const NS_PER_SECOND: u64 = 1_000_000_000;
 /// Every query takes this long, so that loops which wait for time to pass end.
 pub const NS_PER_QUERY: u64 = 1000;
+/// A program that has asked this often without any wait asks until a time has come: it does something in between, and must not take
+/// many times as long as natively.
+pub const PATIENT_QUERIES: u64 = 1000;
+pub const NS_PER_LATER_QUERY: u64 = 20_000;
+
+/// Processor time that a thread uses between two queries counts only from here on, and in powers of two of this: most programs then see
+/// the same times in every run, and those that measure how long a computation takes still get an answer.
+pub const COMPUTED_NS: u64 = 256_000_000;
+/// The same for the clocks of processor time, which are asked for nothing else.
+pub const COMPUTED_CPU_NS: u64 = 16_000_000;
+
+/// A wait that something else than its limit ends counts if it was at least this long,
+pub const WAIT_COUNTS_NS: u64 = 10_000_000;
+/// and all such waits together move the clock in these steps.
+pub const WAIT_STEP_NS: u64 = 100_000_000;
 
 /// First state of the time-stamp counter.
 pub const VIRTUAL_TSC_START: u64 = 1 << 40;
@@ -41,9 +58,19 @@ pub const fn clock_ns(clock: i32, virtual_ns: u64) -> u64 {
     if is_wall_clock(clock) { VIRTUAL_EPOCH_NS + virtual_ns } else { VIRTUAL_BOOT_NS + virtual_ns }
 }
 
-/// State after a query.
-pub const fn after_query(virtual_ns: u64) -> u64 {
-    virtual_ns.wrapping_add(NS_PER_QUERY)
+/// How long a query takes that `queries` others came before, since the last wait.
+pub const fn query_ns(queries: u64) -> u64 {
+    if queries < PATIENT_QUERIES { NS_PER_QUERY } else { NS_PER_LATER_QUERY }
+}
+
+/// By how much a computation of `cpu_ns` between two queries moves the clock that is asked.
+pub const fn computed_ns(clock: i32, cpu_ns: u64) -> u64 {
+    // CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID.
+    let unit = if matches!(clock, 2 | 3) { COMPUTED_CPU_NS } else { COMPUTED_NS };
+    match cpu_ns / unit {
+        0 => 0,
+        units => unit << units.ilog2(),
+    }
 }
 
 /// State after a sleep of `ns`.

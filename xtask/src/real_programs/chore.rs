@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::case::Case;
 use super::inputs::{INPUTS, words};
-use super::list::CASES;
+use super::list;
 use super::outcome::Outcome;
 use super::packages;
 use crate::build;
@@ -47,7 +47,7 @@ type Shown = (Duration, Outcome);
 
 impl RealPrograms {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let cases: Vec<&Case> = CASES.iter().filter(|case| self.wants(case)).collect();
+        let cases: Vec<&Case> = list::all().filter(|case| self.wants(case)).collect();
         if self.install {
             packages::install(&cases)?;
         }
@@ -108,7 +108,25 @@ impl Stage<'_> {
                 difference = Some(format!("the script differs even natively: {own}"));
             }
         }
+        if difference.is_none() {
+            difference = self.too_slow(case, native, recorded)?;
+        }
         Ok(((native, recorded), difference))
+    }
+
+    /// Runs of more than a second may take three times as long recorded. Others may be at work on the machine: two more pairs have a say.
+    fn too_slow(&self, case: &Case, native: Duration, recorded: Duration) -> anyhow::Result<Option<String>> {
+        const COUNTS: Duration = Duration::from_secs(1);
+        const MOST: f64 = 3.0;
+        let mut ratio = recorded.as_secs_f64() / native.as_secs_f64();
+        for _ in 0..2 {
+            if native <= COUNTS || ratio <= MOST {
+                return Ok(None);
+            }
+            let ((native, _), (recorded, _)) = (self.run(case, false)?, self.run(case, true)?);
+            ratio = ratio.min(recorded.as_secs_f64() / native.as_secs_f64());
+        }
+        Ok((ratio > MOST).then(|| format!("takes {ratio:.1} times as long as natively")))
     }
 
     fn run(&self, case: &Case, recorded: bool) -> anyhow::Result<Shown> {

@@ -2,7 +2,12 @@
 
 use super::case::Case;
 
-pub const CASES: &[Case] = &[
+/// All cases, from all lists.
+pub fn all() -> impl Iterator<Item = &'static Case> {
+    CASES.iter().chain(super::list_languages::CASES).chain(super::list_tools::CASES)
+}
+
+const CASES: &[Case] = &[
     Case::new("true", &["true"], "true; /bin/true; echo $?")
         .packages(&["coreutils"])
         .quick(),

@@ -4,6 +4,10 @@ mod case;
 mod chore;
 mod inputs;
 mod list;
+#[rustfmt::skip]
+mod list_languages;
+#[rustfmt::skip]
+mod list_tools;
 mod outcome;
 mod packages;
 

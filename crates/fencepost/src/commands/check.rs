@@ -54,9 +54,12 @@ pub struct Check {
     #[command(flatten)]
     options: CrashOptions,
     /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
-    /// [default: every file that is mapped shared and writable]
+    /// [default: every named file that is mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
     pm: Vec<String>,
+    /// Let the program see the real time while it is recorded. Recoveries keep the virtual clock.
+    #[arg(long)]
+    real_time: bool,
     /// Keep the recording, for `fencepost crash` and `fencepost lint`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -169,6 +172,9 @@ impl Check {
         let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
         for glob in &self.pm {
             arguments.extend(["--pm".into(), glob.into()]);
+        }
+        if self.real_time {
+            arguments.push("--real-time".into());
         }
         if self.options.breaks_conditions() {
             arguments.push("--infer".into());

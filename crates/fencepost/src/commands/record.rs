@@ -41,7 +41,7 @@ The program's own output is left alone; what Fencepost has to say goes to standa
 #[command(after_help = EXAMPLES)]
 pub struct Record {
     /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
-    /// [default: every file that is mapped shared and writable]
+    /// [default: every named file that is mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
     pm: Vec<String>,
     /// Record the calls of this function, with arguments and result. Repeatable.
@@ -121,6 +121,8 @@ enum Failure {
     Target(String),
     /// The engine cannot go on with this program.
     Refused(String),
+    /// The engine made a mistake.
+    Internal(String),
 }
 
 impl Record {
@@ -144,10 +146,11 @@ impl Record {
                 self.finish(&recording, &output, conditions.as_ref())
             }
             Err(failure) => {
-                let is_refused = matches!(failure, Failure::Refused(_));
+                let is_refused = matches!(failure, Failure::Refused(_) | Failure::Internal(_));
                 let (text, exit) = match failure {
                     Failure::Usage(text) => (text, Exit::Usage),
                     Failure::Target(text) | Failure::Refused(text) => (text, Exit::TargetFailed),
+                    Failure::Internal(text) => (text, Exit::Internal),
                 };
                 render::error(text);
                 if is_refused {
@@ -186,6 +189,7 @@ impl Record {
                         Failure::Usage(error.to_string())
                     }
                     HostError::Refused(text) => Failure::Refused(text),
+                    HostError::Internal(text) => Failure::Internal(text),
                     error => Failure::Target(error.to_string()),
                 })
             }

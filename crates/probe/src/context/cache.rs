@@ -1,4 +1,4 @@
-//! The paths a thread was on lately. Laid out for `gate::record`.
+//! The paths a thread was on lately. Laid out for `trampoline::record`.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -49,7 +49,7 @@ impl PathCache {
         PathCache { entries, tags, turn: 0 }
     }
 
-    /// First entry of the set where paths with this innermost frame are. Same function as in `gate::record`.
+    /// First entry of the set where paths with this innermost frame are. Same function as in `trampoline::record`.
     fn set(cfa: u64, return_to: u64) -> usize {
         ((cfa ^ return_to).wrapping_mul(SPREAD) >> SET_SHIFT) as usize * WAYS
     }

@@ -1,5 +1,5 @@
 //! Call paths: found by unwinding with the program's own `.eh_frame` at the event, so that calls and returns cost
-//! nothing. Cached and verified word by word (see `gate::record`).
+//! nothing. Cached and verified word by word (see `trampoline::record`).
 //!
 //! What it can miss: code without unwind information (hand-written, generated at run time) ends the path there; such
 //! paths are marked partial. What it can get wrong: nothing that correct `.eh_frame` gets right.

@@ -6,14 +6,9 @@ use wire::record::{Header, kind};
 
 use super::cache::WORDS;
 use super::rule::{self, Rule};
-use crate::memory::{SpinGuard, SpinLock};
+use crate::lock::Locked;
 use crate::ring;
 use crate::thread::Thread;
-
-/// Guards the rule cache.
-pub(super) static RULES: SpinLock = SpinLock::new();
-/// Guards the path numbers.
-static PATHS: SpinLock = SpinLock::new();
 
 /// Frames beyond this are cut off and the path is marked partial.
 const MAX_FRAMES: usize = 2048;
@@ -30,26 +25,22 @@ struct Node {
     return_to: u64,
     next: u32,
 }
-static mut NUMBERS: Numbers = Numbers { heads: crate::map::U64Map::new(), nodes: Vec::new() };
+static NUMBERS: Locked<Numbers> = Locked::new(Numbers { heads: crate::map::U64Map::new(), nodes: Vec::new() });
 
 /// Held around fork, so that the child does not get tables that another thread was changing.
-pub fn fork_locks() -> (SpinGuard<'static>, SpinGuard<'static>) {
-    (PATHS.lock(), RULES.lock())
+pub fn hold() -> impl Sized {
+    (NUMBERS.lock(), rule::hold())
 }
 
 /// Code went away: its addresses may come to mean other code. Numbers given out stay; new paths get new ones.
 pub fn forget() {
-    let _guard = PATHS.lock();
-    // SAFETY: PATHS is held.
-    unsafe { (*core::ptr::addr_of_mut!(NUMBERS)).heads.clear() };
+    NUMBERS.lock().heads.clear();
     rule::forget();
     crate::thread::each(|thread| thread.paths.clear());
 }
 
 fn number(thread: &mut Thread, parent: u32, return_to: u64, partial: bool) -> u32 {
-    let guard = PATHS.lock();
-    // SAFETY: PATHS is held.
-    let numbers = unsafe { &mut *core::ptr::addr_of_mut!(NUMBERS) };
+    let mut numbers = NUMBERS.lock();
     let key = return_to.wrapping_mul(31).wrapping_add((parent as u64) << 1 | partial as u64) | 1 << 63;
     let head = numbers.heads.get(key).unwrap_or(0);
     let mut at = head;
@@ -63,7 +54,7 @@ fn number(thread: &mut Thread, parent: u32, return_to: u64, partial: bool) -> u3
     numbers.nodes.push(Node { parent, partial, return_to, next: head });
     let id = numbers.nodes.len() as u32;
     numbers.heads.insert(key, id);
-    drop(guard);
+    drop(numbers);
     let header = Header {
         kind: kind::CONTEXT,
         aux: partial as u8,
@@ -266,5 +257,5 @@ fn read(address: u64) -> Option<u64> {
     if address & 7 != 0 || !(0x1000..1 << 47).contains(&address) {
         return None;
     }
-    crate::gate::peek::word(address)
+    crate::trampoline::peek::word(address)
 }

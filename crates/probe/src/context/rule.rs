@@ -6,6 +6,7 @@ use gimli::{
 };
 
 use crate::load::modules;
+use crate::lock::{Guard, Locked};
 use crate::map::U64Map;
 
 /// The caller's frame starts at CFA = (rsp or rbp) + `cfa_offset`; its return address is at CFA − 8.
@@ -23,48 +24,58 @@ pub struct Rule {
     pub signal: bool,
 }
 
-static mut CACHE: U64Map<Option<Rule>> = U64Map::new();
+/// Rules that were looked up.
+#[derive(Debug)]
+pub struct Rules {
+    known: U64Map<Option<Rule>>,
+    /// How often everything was forgotten: a rule that was looked up before is not to be kept.
+    forgotten: u32,
+}
+
+static RULES: Locked<Rules> = Locked::new(Rules { known: U64Map::new(), forgotten: 0 });
+
+/// Holds the rules, for fork.
+pub fn hold() -> Guard<'static, Rules> {
+    RULES.lock()
+}
 
 /// The rule at `pc`. `exact`: pc is an instruction about to run; else it is a return address (the call lies before it).
-/// The context lock or the engine lock serialises callers: see `path`.
 pub fn at(pc: u64, exact: bool) -> Option<Rule> {
-    let _guard = super::path::RULES.lock();
     let pc = if exact { pc } else { pc - 1 };
-    // SAFETY: RULES is held.
-    let cache = unsafe { &mut *core::ptr::addr_of_mut!(CACHE) };
-    if let Some(rule) = cache.get(pc) {
-        return rule;
-    }
+    let forgotten = {
+        let rules = RULES.lock();
+        if let Some(rule) = rules.known.get(pc) {
+            return rule;
+        }
+        rules.forgotten
+    };
     let rule = parse(pc);
     crate::translate::hints::unwound(pc);
-    cache.insert(pc, rule);
+    let mut rules = RULES.lock();
+    if rules.forgotten == forgotten {
+        rules.known.insert(pc, rule);
+    }
     rule
 }
 
 /// Code went away: rules of old addresses mean nothing any more.
 pub fn forget() {
-    let _guard = super::path::RULES.lock();
-    // SAFETY: RULES is held.
-    unsafe { (*core::ptr::addr_of_mut!(CACHE)).clear() };
+    let mut rules = RULES.lock();
+    rules.known.clear();
+    rules.forgotten = rules.forgotten.wrapping_add(1);
 }
 
 fn parse(pc: u64) -> Option<Rule> {
-    let module = modules::find(pc)?;
-    if module.frames_end == 0 {
-        return None;
-    }
-    // SAFETY: the module is mapped, with the segment that holds its unwind data.
-    let until_end =
-        |from: u64| unsafe { core::slice::from_raw_parts(from as *const u8, (module.frames_end - from) as usize) };
+    let (module, frames, pc) = modules::frames_for(pc)?;
     let mut context = UnwindContext::new();
     let (frame, bases, fde);
     if module.eh_frame_hdr == 0 {
-        frame = EhFrame::new(until_end(module.frames_start), NativeEndian);
+        frame = EhFrame::new(frames.from(module.frames_start)?, NativeEndian);
         bases = BaseAddresses::default().set_eh_frame(module.frames_start);
         fde = frame.fde_for_address(&bases, pc, |s, b, o| s.cie_from_offset(b, o)).ok()?;
     } else {
         let hdr_base = BaseAddresses::default().set_eh_frame_hdr(module.eh_frame_hdr);
-        let header = EhFrameHdr::new(until_end(module.eh_frame_hdr), NativeEndian).parse(&hdr_base, 8).ok()?;
+        let header = EhFrameHdr::new(frames.from(module.eh_frame_hdr)?, NativeEndian).parse(&hdr_base, 8).ok()?;
         let frame_at = match header.eh_frame_ptr() {
             gimli::Pointer::Direct(address) => address,
             gimli::Pointer::Indirect(_) => return None,
@@ -72,7 +83,7 @@ fn parse(pc: u64) -> Option<Rule> {
         if frame_at < module.frames_start || frame_at >= module.frames_end {
             return None;
         }
-        frame = EhFrame::new(until_end(frame_at), NativeEndian);
+        frame = EhFrame::new(frames.from(frame_at)?, NativeEndian);
         bases = hdr_base.set_eh_frame(frame_at);
         fde = header.table()?.fde_for_address(&frame, &bases, pc, |s, b, o| s.cie_from_offset(b, o)).ok()?;
     }

@@ -12,20 +12,19 @@ use crate::translate::emit::{RCX, RDX};
 use crate::translate::live;
 
 /// The conditional jump at `i` was just emitted, with its displacement at `at`: counts both ways.
-pub fn conditional(b: &mut Builder<'_>, i: Instruction<'_>, at: u64, target: u64) {
+pub fn conditional(b: &mut Builder<'_>, i: Instruction, at: u64, target: u64) {
     outcome(b, i, i.next(), false);
-    let (pc, scan) = (i.pc, i.scan);
     b.tail(move |b| {
         let here = b.emit.at;
         b.emit.patch(at, here);
-        outcome(b, Instruction { pc, bytes: &[], scan }, target, true);
+        outcome(b, i, target, true);
         b.mark(Flavour::Clean, target, 0);
         b.jump_out(target);
     });
 }
 
 /// Counts that the conditional branch at `i` went to `target`.
-pub fn outcome(b: &mut Builder<'_>, i: Instruction<'_>, target: u64, taken: bool) {
+pub fn outcome(b: &mut Builder<'_>, i: Instruction, target: u64, taken: bool) {
     let counter = layout::COVER + cover::branch(super::location(i.pc), taken) as u64;
     b.mark(Flavour::Busy, target, 0);
     if live::flags_before(target) {

@@ -2,10 +2,10 @@
 //!
 //! Counting hangs on instructions, never on blocks: where a block begins depends on what ran before, on faults and on hints
 //! from other processes, and the same run must give the same maps. A conditional branch counts on both of its ways ([`emit`]), an
-//! indirect one where it lands, and PM operations in the gate that they call anyhow ([`gate`]).
+//! indirect one where it lands, and PM operations in the trampoline that they call anyhow ([`trampoline`]).
 
 pub mod emit;
-pub mod gate;
+pub mod trampoline;
 
 use wire::control::option;
 use wire::cover;

@@ -16,7 +16,7 @@ use crate::translate::block::Flavour;
 use crate::translate::branch::{self, After};
 use crate::translate::build::{Builder, Instruction, MAX_INSTRUCTIONS};
 use crate::translate::emit::Reg;
-use crate::translate::learned::{self, NO_REG};
+use crate::translate::instrumented::{self, NO_REG};
 use crate::translate::{code, emulate, marked, watch};
 
 /// Registers that may be put away, in order of preference: those that code uses least come first. Never rsp and rbp: call
@@ -39,7 +39,7 @@ enum Ending {
 
 /// The program's instructions of one block.
 struct Found {
-    instructions: Vec<(Instruction<'static>, Decoded)>,
+    instructions: Vec<(Instruction, Decoded)>,
     /// General registers that must keep their places, a bit each.
     used: u16,
     ending: Ending,
@@ -59,7 +59,7 @@ pub fn emit(b: &mut Builder<'_>) {
             Ending::Nothing(what) => emulate::emit(b, pc, pc, what),
             _ => {
                 let Some(bytes) = code::bytes(pc) else { return emulate::emit(b, pc, pc, emulate::What::NoCode) };
-                let Some(scan) = scan(bytes) else { return emulate::emit(b, pc, pc, emulate::What::NoCode) };
+                let Some(scan) = scan(&bytes) else { return emulate::emit(b, pc, pc, emulate::What::NoCode) };
                 emulate::emit_unknown(b, Instruction { pc, bytes, scan })
             }
         };
@@ -105,7 +105,7 @@ pub fn emit(b: &mut Builder<'_>) {
 }
 
 /// The instruction that ends the block: a branch, or one that does more than its copy.
-fn emit_special(b: &mut Builder<'_>, i: Instruction<'_>) {
+fn emit_special(b: &mut Builder<'_>, i: Instruction) {
     b.mark(Flavour::Clean, i.pc, 0);
     match branch::emit(b, i) {
         After::End => return,
@@ -136,7 +136,7 @@ fn find(b: &mut Builder<'_>, pc: u64) -> Found {
             found.ending = Ending::Nothing(emulate::What::CodeInPm);
             break;
         }
-        let Some(scan) = scan(bytes) else {
+        let Some(scan) = scan(&bytes) else {
             found.ending = Ending::Nothing(emulate::What::NoCode);
             break;
         };
@@ -145,7 +145,7 @@ fn find(b: &mut Builder<'_>, pc: u64) -> Found {
             break;
         }
         let i = Instruction { pc: at, bytes, scan };
-        let decoded = learned::decode(i);
+        let decoded = instrumented::decode(i);
         let special = is_special(i, &decoded);
         let mut used = found.used;
         for register in factory.info(&decoded).used_registers() {
@@ -171,9 +171,9 @@ fn find(b: &mut Builder<'_>, pc: u64) -> Found {
 }
 
 /// Does the block end with this instruction?
-fn is_special(i: Instruction<'_>, decoded: &Decoded) -> bool {
+fn is_special(i: Instruction, decoded: &Decoded) -> bool {
     !matches!(i.scan.class, Class::Plain | Class::Lfence | Class::Cpuid)
-        || learned::is_learned(i.pc)
+        || instrumented::is_known(i.pc)
         || marked::is_mark(i)
         // Another base for what was logged.
         || decoded.mnemonic() == Mnemonic::Wrfsbase
@@ -191,7 +191,7 @@ fn spare(used: u16) -> Reg {
 static mut COUNT: u32 = 0;
 
 /// Tells the host of the block; its number.
-fn announce(b: &mut Builder<'_>, instructions: &[(Instruction<'_>, Decoded)]) -> u32 {
+fn announce(b: &mut Builder<'_>, instructions: &[(Instruction, Decoded)]) -> u32 {
     // SAFETY: the engine lock is held.
     let number = unsafe {
         COUNT += 1;
@@ -272,7 +272,7 @@ impl Log<'_> {
                 if decoded.is_ip_rel_memory_operand() {
                     b.emit.constant(self.y, decoded.ip_rel_memory_address());
                 } else {
-                    self.lea(b, learned::operand(decoded));
+                    self.lea(b, instrumented::operand(decoded));
                 }
                 b.emit.store(self.x, at, self.y);
                 if fs {
@@ -313,12 +313,12 @@ impl Log<'_> {
     /// `mov [x + at], register` for one that is not general.
     fn store_register(&self, b: &mut Builder<'_>, code: Code, at: u32, register: Register) {
         let place = MemoryOperand::with_base_displ(Register::RAX + u32::from(self.x), at.into());
-        learned::encode(b, &Decoded::with2(code, place, register).unwrap_or_default());
+        instrumented::encode(b, &Decoded::with2(code, place, register).unwrap_or_default());
     }
 
     /// `len` bytes of the memory operand into `y`. If they cannot be read, that is the fault of the instruction.
     fn read_content(&self, b: &mut Builder<'_>, decoded: &Decoded, from: u8, len: u8) {
-        let mut operand = learned::operand(decoded);
+        let mut operand = instrumented::operand(decoded);
         if decoded.is_ip_rel_memory_operand() {
             b.emit.constant(self.y, decoded.ip_rel_memory_address());
             operand = MemoryOperand::with_base(self.y());
@@ -338,7 +338,7 @@ impl Log<'_> {
             _ => (Code::Mov_r64_rm64, self.y()),
         };
         b.mark(Flavour::Clean, decoded.ip(), 0);
-        learned::encode(b, &Decoded::with2(code, to, operand).unwrap_or_default());
+        instrumented::encode(b, &Decoded::with2(code, to, operand).unwrap_or_default());
         b.mark(Flavour::Busy, decoded.ip(), 0);
     }
 
@@ -349,7 +349,7 @@ impl Log<'_> {
     /// `lea y, operand`
     fn lea(&self, b: &mut Builder<'_>, operand: MemoryOperand) {
         let lea = Decoded::with2(Code::Lea_r64_m, self.y(), operand);
-        learned::encode(b, &lea.unwrap_or_default());
+        instrumented::encode(b, &lea.unwrap_or_default());
     }
 
     fn read_fs_base(&self, b: &mut Builder<'_>) {

@@ -67,7 +67,7 @@ pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
     let all = entry.lengths.len();
     if rip < entry.closed_at {
         regs.set(entry.x, thread.flow.x);
-        if entry.y != translate::learned::NO_REG {
+        if entry.y != translate::instrumented::NO_REG {
             regs.set(entry.y, thread.flow.y);
         }
         shorten(thread, entry, done, all);

@@ -1,9 +1,10 @@
 //! What the kernel wrote for the program, in ordinary memory too: values that came from elsewhere end there.
 //!
-//! Calls without a rule are taken to write nothing; so is what `ioctl` writes, but for a terminal's settings and size.
+//! Calls whose pointers depend on a command (`ioctl`, `prctl`) are taken to write nothing, but for a terminal's settings and size.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use syscalls::{Access, Shape};
 use wire::record::{Header, kind};
 
 use super::buffer;
@@ -43,59 +44,38 @@ pub fn after(thread: &mut Thread, call: Call, result: i64) {
 }
 
 fn told(thread: &mut Thread, call: Call, result: i64) {
+    const TCGETS: u64 = 0x5401;
+    const TIOCGWINSZ: u64 = 0x5413;
     let (a, result) = (call.args, result as u64);
     match call.nr {
         nr::MMAP if !pm::is_pm(result) => wrote(thread, result, a[1]),
         nr::BRK => grown(thread, result),
-        nr::READV | nr::PREADV | nr::PREADV2 => vectors(thread, a[1], a[2], result),
-        nr::RECVMSG => message(thread, a[1], result),
-        nr::WAIT4 => {
-            wrote(thread, a[1], 4);
-            wrote(thread, a[3], 144);
-        }
-        nr::GETRESUID | nr::GETRESGID => a[..3].iter().for_each(|&at| wrote(thread, at, 4)),
-        nr::SELECT | nr::PSELECT6 => a[1..4].iter().for_each(|&at| wrote(thread, at, a[0].div_ceil(64) * 8)),
-        number => {
-            if let Some((at, len)) = plain(number, &a, result) {
-                wrote(thread, at, len);
-            }
-        }
+        nr::IOCTL if a[1] == TCGETS => wrote(thread, a[2], 36),
+        nr::IOCTL if a[1] == TIOCGWINSZ => wrote(thread, a[2], 8),
+        // A wait for a word, or for a thread, changes nothing; what else they write is the engine's affair.
+        nr::FUTEX | nr::CLONE => {}
+        _ => by_table(thread, call, result),
     }
 }
 
-/// Calls that write one stretch: where, and how much.
-fn plain(number: u64, a: &[u64; 6], result: u64) -> Option<(u64, u64)> {
-    const TCGETS: u64 = 0x5401;
-    const TIOCGWINSZ: u64 = 0x5413;
-    Some(match number {
-        nr::READ | nr::PREAD64 | nr::RECVFROM | nr::READLINK | nr::GETDENTS | nr::GETDENTS64 => (a[1], result),
-        nr::READLINKAT => (a[2], result),
-        nr::GETCWD | nr::GETRANDOM => (a[0], result),
-        nr::STAT | nr::LSTAT | nr::FSTAT => (a[1], 144),
-        nr::NEWFSTATAT => (a[2], 144),
-        nr::STATX => (a[4], 256),
-        nr::STATFS | nr::FSTATFS => (a[1], 120),
-        nr::CLOCK_GETTIME | nr::CLOCK_GETRES | nr::GETRLIMIT => (a[1], 16),
-        nr::GETTIMEOFDAY => (a[0], 16),
-        nr::TIME => (a[0], 8),
-        nr::TIMES => (a[0], 32),
-        nr::GETRUSAGE => (a[1], 144),
-        nr::SYSINFO => (a[0], 112),
-        nr::UNAME => (a[0], 390),
-        nr::PIPE | nr::PIPE2 => (a[0], 8),
-        nr::SOCKETPAIR => (a[3], 8),
-        nr::PRLIMIT64 => (a[3], 16),
-        nr::RT_SIGACTION => (a[2], 32),
-        nr::RT_SIGPROCMASK => (a[2], a[3]),
-        nr::SIGALTSTACK => (a[1], 24),
-        nr::WAITID => (a[2], 128),
-        nr::POLL | nr::PPOLL => (a[0], a[1] * 8),
-        nr::EPOLL_WAIT | nr::EPOLL_PWAIT => (a[1], result * 12),
-        nr::SCHED_GETAFFINITY => (a[2], result),
-        nr::IOCTL if a[1] == TCGETS => (a[2], 36),
-        nr::IOCTL if a[1] == TIOCGWINSZ => (a[2], 8),
-        _ => return None,
-    })
+/// What the call's row says that it wrote; what it may have changed in parts counts as written.
+fn by_table(thread: &mut Thread, call: Call, result: u64) {
+    let Some(entry) = syscalls::entry(call.nr) else { return };
+    let number_at = |address: u64| user::read::<u32>(address);
+    for used in entry.uses.iter().filter(|used| matches!(used.access, Access::Written | Access::Changed)) {
+        let address = call.args[used.argument as usize];
+        match used.shape {
+            Shape::Bytes(length) => {
+                let most = length.most(&call.args, number_at);
+                wrote(thread, address, length.done(most, &call.args, result, number_at));
+            }
+            Shape::Vector { count } if used.access == Access::Written => {
+                vectors(thread, address, call.args[count as usize], result);
+            }
+            Shape::Message => message(thread, address, result),
+            _ => {}
+        }
+    }
 }
 
 /// Where the heap ended at the last look.

@@ -1,6 +1,6 @@
 //! Flow mode: every executed block and every address it accesses goes to the host (`record::flow`).
 //!
-//! A block then ends at its first branch, and at everything that is not simply copied: learned instructions, fences, locked
+//! A block then ends at its first branch, and at everything that is not simply copied: instrumented instructions, fences, locked
 //! instructions, system calls. Its code appends to a buffer of the thread ([`buffer`]): a word with its number, then the words of
 //! its `isa::flow::Layout`. Two registers that the block does not use are put away for that; no flag is touched.
 //!
@@ -11,9 +11,9 @@
 pub mod body;
 pub mod buffer;
 pub mod cut;
-pub mod gate;
 pub mod input;
 pub mod kernel;
+pub mod trampoline;
 
 /// Is the flow recorded?
 pub fn on() -> bool {

@@ -103,7 +103,7 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     thread.regs.rsp = stack;
     thread.pc = interpreter.map_or(program.entry, |i| i.entry);
     thread.flags = 0x202;
-    crate::gate::pass::start(thread)
+    crate::trampoline::pass::start(thread)
 }
 
 /// Tells the host that a process begins, or goes on with another image.

@@ -1,18 +1,24 @@
 //! The files whose code is mapped, for unwinding and for the host.
 
+use alloc::sync::Arc;
 use alloc::vec::Vec;
 
 use wire::record::{Header, kind};
 
 use super::elf::{self, PF_X, PT_GNU_EH_FRAME};
-use crate::memory::SpinLock;
+use super::user;
+use crate::lock::{Guard, Locked};
+use crate::pm::pools::Stat;
 use crate::ring;
 use crate::sys::{nr, sys};
 use crate::thread::Thread;
 
 /// Code of a file.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Module {
+    /// Device, inode and offset of what is mapped at `start`; zero if it is not known.
+    file: (u64, u64),
+    offset: u64,
     /// Load bias: what to add to the file's virtual addresses.
     pub base: u64,
     pub start: u64,
@@ -24,27 +30,92 @@ pub struct Module {
     pub frames_end: u64,
     /// In coverage mode, what stands for its file (`wire::cover::module`).
     pub name: u64,
+    /// A copy of the unwind data, once it was needed.
+    frames: Option<Arc<Frames>>,
 }
 
-static LOCK: SpinLock = SpinLock::new();
-static mut MODULES: Vec<Module> = Vec::new();
+/// A copy of a module's unwind data. The program may take the original away, or make it unreadable, at any time.
+#[derive(Debug)]
+pub struct Frames {
+    /// Where the first byte lies in the program's memory.
+    pub start: u64,
+    bytes: Vec<u8>,
+}
 
-/// The lock over this table, for fork.
-pub fn lock() -> &'static SpinLock {
-    &LOCK
+impl Frames {
+    /// From this address to the end.
+    pub fn from(&self, address: u64) -> Option<&[u8]> {
+        self.bytes.get(usize::try_from(address.checked_sub(self.start)?).ok()?..)
+    }
+}
+
+static MODULES: Locked<Vec<Module>> = Locked::new(Vec::new());
+
+/// Holds the table, for fork.
+pub fn hold() -> Guard<'static, Vec<Module>> {
+    MODULES.lock()
 }
 
 /// The module that the address `pc` lies in.
 pub fn find(pc: u64) -> Option<Module> {
-    let _guard = LOCK.lock();
-    // SAFETY: the lock is held.
-    let modules = unsafe { &*core::ptr::addr_of!(MODULES) };
-    modules.iter().rev().find(|m| m.start <= pc && pc < m.end).copied()
+    MODULES.lock().iter().rev().find(|m| m.start <= pc && pc < m.end).cloned()
+}
+
+/// The unwind data for the code at `pc`, with its module and what `pc` is in that module. Code that a program has mapped a second
+/// time (V8 does so with its own) comes without its unwind data: then those of the first mapping.
+pub fn frames_for(pc: u64) -> Option<(Module, Arc<Frames>, u64)> {
+    let module = find(pc)?;
+    if let Some(frames) = frames_of(&module) {
+        return Some((module, frames, pc));
+    }
+    let at = module.offset + (pc - module.start);
+    let is_other = |m: &&Module| {
+        m.file == module.file && m.start != module.start && m.offset <= at && at < m.offset + (m.end - m.start)
+    };
+    let others: Vec<Module> = MODULES.lock().iter().filter(is_other).cloned().collect();
+    if module.file == (0, 0) {
+        return None;
+    }
+    others.into_iter().find_map(|other| {
+        let pc = other.start + (at - other.offset);
+        frames_of(&other).map(|frames| (other, frames, pc))
+    })
+}
+
+/// The copy of a module's unwind data; made now if there is none. `None`: there are none, or they cannot be read.
+fn frames_of(module: &Module) -> Option<Arc<Frames>> {
+    /// Larger ones are no unwind data.
+    const MOST: u64 = 256 << 20;
+    if let Some(frames) = &module.frames {
+        return Some(frames.clone());
+    }
+    let mut start = if module.eh_frame_hdr == 0 { module.frames_start } else { module.eh_frame_hdr };
+    if module.frames_end <= start || module.frames_end - start > MOST {
+        return None;
+    }
+    if module.eh_frame_hdr != 0 {
+        // .eh_frame_hdr: version, three encodings, then where .eh_frame is (LSB, "DWARF extensions"); it may lie in front.
+        let head: [u8; 8] = user::read(start)?;
+        if head[..2] == [1, 0x1b] {
+            let distance = i32::from_le_bytes([head[4], head[5], head[6], head[7]]);
+            start = start.min((start + 4).wrapping_add_signed(distance.into()).max(module.frames_start));
+        }
+    }
+    let bytes = user::copy_in(start, module.frames_end - start)?;
+    let frames = Arc::new(Frames { start, bytes });
+    let mut modules = MODULES.lock();
+    if let Some(own) = modules.iter_mut().find(|m| m.start == module.start && m.file == module.file) {
+        own.frames = Some(frames.clone());
+    }
+    Some(frames)
 }
 
 /// Code of the file behind `fd` was mapped: remembers it and tells the host.
 pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
     let mut module = Module {
+        file: Stat::of(fd).map_or((0, 0), |stat| (stat.device, stat.inode)),
+        offset,
+        frames: None,
         base: start.wrapping_sub(offset),
         start,
         end: start + len,
@@ -75,11 +146,7 @@ pub fn mapped(thread: &mut Thread, fd: i32, start: u64, len: u64, offset: u64) {
             }
         }
     }
-    {
-        let _guard = LOCK.lock();
-        // SAFETY: the lock is held.
-        unsafe { (*core::ptr::addr_of_mut!(MODULES)).push(module) };
-    }
+    MODULES.lock().push(module);
     announce(thread, start, len, offset, &path);
 }
 
@@ -98,9 +165,7 @@ pub fn announce(thread: &mut Thread, start: u64, len: u64, offset: u64, path: &[
 /// Memory went away or was replaced.
 pub fn unmapped(start: u64, len: u64) {
     let end = start.saturating_add(len);
-    let _guard = LOCK.lock();
-    // SAFETY: the lock is held.
-    let modules = unsafe { &mut *core::ptr::addr_of_mut!(MODULES) };
+    let mut modules = MODULES.lock();
     if !modules.iter().any(|m| m.start < end && m.end > start) {
         return;
     }
@@ -111,26 +176,25 @@ pub fn unmapped(start: u64, len: u64) {
             continue;
         }
         if module.start < start {
-            kept.push(Module { end: start, ..module });
+            kept.push(Module { end: start, ..module.clone() });
         }
         if module.end > end {
-            kept.push(Module { start: end, ..module });
+            kept.push(Module { offset: module.offset + (end - module.start), start: end, ..module });
         }
     }
     *modules = kept;
 }
 
 /// The executable file of the target, as `/proc/self/exe` would show it.
-static mut EXECUTABLE: Vec<u8> = Vec::new();
+static EXECUTABLE: Locked<Vec<u8>> = Locked::new(Vec::new());
 
+/// Called once, before the target runs.
 pub fn set_executable(path: Vec<u8>) {
-    // SAFETY: called once, before the target runs.
-    unsafe { *core::ptr::addr_of_mut!(EXECUTABLE) = path };
+    *EXECUTABLE.lock() = path;
 }
 
-pub fn executable() -> &'static [u8] {
-    // SAFETY: never changed after the start.
-    unsafe { &*core::ptr::addr_of!(EXECUTABLE) }
+pub fn executable() -> Vec<u8> {
+    EXECUTABLE.lock().clone()
 }
 
 /// Closes a descriptor that the engine opened.

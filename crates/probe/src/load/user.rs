@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use crate::pm;
 use crate::signal::careful;
 use crate::sys::PROT_WRITE;
+use crate::syscall::event;
 use crate::thread::Thread;
 use crate::translate::code;
 
@@ -32,21 +33,61 @@ pub fn c_string(address: u64) -> Option<Vec<u8>> {
 /// `len` bytes from `address`.
 pub fn copy_in(address: u64, len: u64) -> Option<Vec<u8>> {
     let mut bytes = alloc::vec![0u8; len as usize];
-    // SAFETY: fills the fresh vector.
-    unsafe { careful::copy(bytes.as_mut_ptr() as u64, pm::alias_of(address), len as usize) }.then_some(bytes)
+    read_to(address, &mut bytes).then_some(bytes)
 }
 
 /// A value of plain data.
 pub fn read<T: Copy>(address: u64) -> Option<T> {
-    careful::read(pm::alias_of(address))
+    if !pm::any() {
+        return careful::read(address);
+    }
+    let mut value = core::mem::MaybeUninit::<T>::zeroed();
+    // SAFETY: the value's own bytes; callers use types for which every bit pattern is valid.
+    unsafe {
+        let bytes = core::slice::from_raw_parts_mut(value.as_mut_ptr().cast::<u8>(), size_of::<T>());
+        read_to(address, bytes).then(|| value.assume_init())
+    }
+}
+
+/// Fills `bytes` from `address`, where a part of the range may be PM. False: not all of it can be read.
+pub fn read_to(address: u64, bytes: &mut [u8]) -> bool {
+    let mut done = 0;
+    while done < bytes.len() {
+        let (from, part) = pm::first_part(address.wrapping_add(done as u64), (bytes.len() - done) as u64);
+        // SAFETY: fills a part of `bytes`.
+        if !unsafe { careful::copy(bytes[done..].as_mut_ptr() as u64, from, part as usize) } {
+            return false;
+        }
+        done += part as usize;
+    }
+    true
 }
 
 /// Stores bytes at `address`; false if the target may not write there. What lies in PM goes through the alias: the caller
 /// records it (`syscall::event::kernel_write`).
 pub fn copy_out(address: u64, bytes: &[u8]) -> bool {
-    // SAFETY: the target asked for it.
-    let copy = || unsafe { careful::copy(pm::alias_of(address), bytes.as_ptr() as u64, bytes.len()) };
+    let copy = || {
+        let mut done = 0;
+        while done < bytes.len() {
+            let (to, part) = pm::first_part(address.wrapping_add(done as u64), (bytes.len() - done) as u64);
+            // SAFETY: the target asked for it.
+            if !unsafe { careful::copy(to, bytes[done..].as_ptr() as u64, part as usize) } {
+                return false;
+            }
+            done += part as usize;
+        }
+        true
+    };
     copy() || (open_code_pages(&[address]) && copy())
+}
+
+/// As [`write`], for what the kernel would write: what lies in PM is recorded.
+pub fn give<T: Copy>(thread: &mut Thread, address: u64, value: &T) -> bool {
+    let written = write(address, value);
+    if written {
+        event::kernel_write(thread, address, size_of::<T>() as u64);
+    }
+    written
 }
 
 pub fn write<T: Copy>(address: u64, value: &T) -> bool {

@@ -2,6 +2,8 @@
 //!
 //! Every function here runs with the lock of `syscall::memory` held.
 
+use alloc::vec::Vec;
+
 use wire::control::option;
 use wire::record::{Header, kind};
 
@@ -92,8 +94,20 @@ pub fn taken_away(thread: &mut Thread, start: u64, len: u64) {
         return;
     }
     super::remove(start, len);
+    // Parts with different protections are one mapping still.
+    let mut told: Vec<Range> = Vec::with_capacity(gone.len());
     for range in gone {
         sys!(nr::MUNMAP, layout::alias(range.start), range.len);
+        match told.last_mut() {
+            Some(last)
+                if last.pool == range.pool && last.end() == range.start && last.offset + last.len == range.offset =>
+            {
+                last.len += range.len;
+            }
+            _ => told.push(range),
+        }
+    }
+    for range in told {
         tell(thread, kind::UNMAP, range);
     }
 }
@@ -152,10 +166,21 @@ fn promote(thread: &mut Thread, start: u64, len: u64) {
         sys!(nr::CLOSE, fd);
         let mappings = shared::take(found.file);
         let Some(pool) = pool else { continue };
-        for Mapping { start, len, offset, prot, .. } in mappings {
-            sys!(nr::MPROTECT, start, len, seen(prot));
-            added_by_copy(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() });
-        }
+        take_over(thread, pool, mappings);
+    }
+}
+
+/// A file has become a pool: mappings that it had before are mappings of a pool now.
+pub fn join(thread: &mut Thread, pool: u32, fd: i32) {
+    if let Some(stat) = Stat::of(fd) {
+        take_over(thread, pool, shared::take(FileKey { device: stat.device, inode: stat.inode }));
+    }
+}
+
+fn take_over(thread: &mut Thread, pool: u32, mappings: Vec<Mapping>) {
+    for Mapping { start, len, offset, prot, .. } in mappings {
+        sys!(nr::MPROTECT, start, len, seen(prot));
+        added_by_copy(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() });
     }
 }
 

@@ -42,6 +42,10 @@ impl Stat {
     pub fn is_regular(&self) -> bool {
         self.mode & S_IFMT == S_IFREG
     }
+    /// Does it have a name? A memfd, a deleted file and one made with `O_TMPFILE` have none: no restart would find them.
+    pub fn is_named(&self) -> bool {
+        self.links != 0
+    }
     pub fn is_device(&self) -> bool {
         self.mode & S_IFMT == S_IFCHR
     }
@@ -146,7 +150,7 @@ pub fn mapped(thread: &mut Thread, fd: i32, writable: bool) -> Option<u32> {
         return Some(pool);
     }
     // The pools of a recovery run are known beforehand.
-    if (by_default && !writable) || crate::recover::on() || !eligible(fd, &stat) {
+    if (by_default && !(writable && stat.is_named())) || crate::recover::on() || !eligible(fd, &stat) {
         return None;
     }
     let path = path_of(fd);

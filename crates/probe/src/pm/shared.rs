@@ -8,7 +8,7 @@ use wire::control::option;
 
 use super::pools::{self, Stat};
 use crate::layout;
-use crate::memory::SpinLock;
+use crate::lock::{Guard, Locked};
 use crate::ring;
 use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
 
@@ -39,30 +39,23 @@ impl Mapping {
     }
 }
 
-static LOCK: SpinLock = SpinLock::new();
-static mut TABLE: Vec<Mapping> = Vec::new();
+static TABLE: Locked<Vec<Mapping>> = Locked::new(Vec::new());
 /// Executable mappings in `TABLE` and among the pools' (never counted down: it only saves work).
 static EXECUTABLE: AtomicU32 = AtomicU32::new(0);
 
-fn table() -> &'static mut Vec<Mapping> {
-    // SAFETY: callers hold `LOCK`.
-    unsafe { &mut *core::ptr::addr_of_mut!(TABLE) }
-}
-
-/// The lock over the table, for fork.
-pub fn lock() -> &'static SpinLock {
-    &LOCK
+/// Holds the table, for fork.
+pub fn hold() -> Guard<'static, Vec<Mapping>> {
+    TABLE.lock()
 }
 
 /// A shared mapping of a file was made.
 pub fn mapped(fd: i32, start: u64, len: u64, offset: u64, prot: u64) {
     let Some(stat) = Stat::of(fd).filter(|s| s.is_regular()) else { return };
-    let candidate = ring::control().options & option::PM_DEFAULT != 0 && is_writable_fd(fd);
+    let candidate = ring::control().options & option::PM_DEFAULT != 0 && stat.is_named() && is_writable_fd(fd);
     let path = if candidate { pools::path_of(fd) } else { Vec::new() };
     note_code(prot);
     let file = FileKey { device: stat.device, inode: stat.inode };
-    let _guard = LOCK.lock();
-    table().push(Mapping { start, len, offset, prot, file, path });
+    TABLE.lock().push(Mapping { start, len, offset, prot, file, path });
 }
 
 /// A mapping may hold code.
@@ -97,12 +90,12 @@ pub fn protected(start: u64, len: u64, prot: u64) {
 
 fn change(start: u64, len: u64, with: impl Fn(Mapping) -> Option<Mapping>) {
     let end = start.saturating_add(len);
-    let _guard = LOCK.lock();
-    if !table().iter().any(|m| m.start < end && m.end() > start) {
+    let mut table = TABLE.lock();
+    if !table.iter().any(|m| m.start < end && m.end() > start) {
         return;
     }
     let mut changed = Vec::new();
-    for mapping in table().drain(..) {
+    for mapping in table.drain(..) {
         let (lo, hi) = (mapping.start.max(start), mapping.end().min(end));
         if lo >= hi {
             changed.push(mapping);
@@ -122,21 +115,20 @@ fn change(start: u64, len: u64, with: impl Fn(Mapping) -> Option<Mapping>) {
             changed.push(cut(hi, mapping.end()));
         }
     }
-    *table() = changed;
+    *table = changed;
 }
 
 /// Does the range touch a mapping that would become a pool if it were writable?
 pub fn candidate_in(start: u64, len: u64) -> Option<Mapping> {
     let end = start.saturating_add(len);
-    let _guard = LOCK.lock();
-    table().iter().find(|m| !m.path.is_empty() && m.start < end && m.end() > start).cloned()
+    TABLE.lock().iter().find(|m| !m.path.is_empty() && m.start < end && m.end() > start).cloned()
 }
 
 /// Takes all mappings of a file out of the table, by ascending address.
 pub fn take(file: FileKey) -> Vec<Mapping> {
-    let _guard = LOCK.lock();
-    let (mut taken, rest): (Vec<_>, Vec<_>) = core::mem::take(table()).into_iter().partition(|m| m.file == file);
-    *table() = rest;
+    let mut table = TABLE.lock();
+    let (mut taken, rest): (Vec<_>, Vec<_>) = core::mem::take(&mut *table).into_iter().partition(|m| m.file == file);
+    *table = rest;
     taken.sort_by_key(|m| m.start);
     taken
 }
@@ -167,15 +159,15 @@ fn views(page: u64) -> Vec<View> {
         let shows = |r: &&super::Range| r.pool == range.pool && r.offset <= offset && offset < r.offset + r.len;
         return all.iter().filter(shows).map(view).collect();
     }
-    let _guard = LOCK.lock();
-    let Some(found) = table().iter().find(|m| m.start <= page && page < m.end()) else { return Vec::new() };
+    let table = TABLE.lock();
+    let Some(found) = table.iter().find(|m| m.start <= page && page < m.end()) else { return Vec::new() };
     let (file, offset) = (found.file, found.offset + (page - found.start));
     let shows = |m: &&Mapping| m.file == file && m.offset <= offset && offset < m.offset + m.len;
     let view = |m: &Mapping| {
         let seen = m.start + (offset - m.offset);
         View { seen, written: seen, prot: m.prot }
     };
-    table().iter().filter(shows).map(view).collect()
+    table.iter().filter(shows).map(view).collect()
 }
 
 /// Code was translated from this page: stores to it through any mapping must fault from now on.

@@ -16,8 +16,6 @@ use crate::syscall::operations;
 use crate::thread::Thread;
 
 const SIGABRT: u64 = 6;
-/// The kernel refuses longer lists of buffers (`UIO_MAXIOV`).
-const MOST_VECTORS: u64 = 1024;
 
 /// The call as it shall be carried out, with the strings that it refers to.
 pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
@@ -43,7 +41,6 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     file_read(call);
     memory_file(call);
     file_change(thread, call);
-    memory_read(call);
     if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..])) {
         // `abort` sends itself this signal, which the kernel answers without a word to the engine.
         crash::describe(thread.pc, thread.regs.rsp, thread.regs.rbp);
@@ -108,43 +105,17 @@ fn file_change(thread: &mut Thread, call: Call) {
     }
 }
 
-/// Calls that read memory of a pool.
-fn memory_read(call: Call) {
+/// What a call reads of the memory of a pool is noted before it is made.
+pub fn memory_read(call: Call) {
     if !pm::any() {
         return;
     }
-    match call.nr {
-        nr::WRITE | nr::PWRITE64 | nr::SENDTO => notes::access(kind::LOAD, call.args[1], call.args[2]),
-        // About the mapping, not its content; or they only write.
-        nr::MMAP
-        | nr::MUNMAP
-        | nr::MREMAP
-        | nr::MPROTECT
-        | nr::MADVISE
-        | nr::MSYNC
-        | nr::MLOCK
-        | nr::MUNLOCK
-        | nr::MLOCK2
-        | nr::MINCORE
-        | nr::READ
-        | nr::PREAD64
-        | nr::BRK
-        | nr::CLOSE => {}
-        nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 => {
-            match buffers::read_vectors(call.args[1], call.args[2].min(MOST_VECTORS)) {
-                Some(vectors) => vectors.iter().for_each(|&(address, len)| notes::access(kind::LOAD, address, len)),
-                None => notes::incomplete(),
-            }
-        }
-        nr::SENDMSG | nr::SENDMMSG | nr::VMSPLICE | nr::PROCESS_VM_READV | nr::PROCESS_VM_WRITEV | nr::PTRACE => {
-            // Vectors may point anywhere, and a debugger looks where it likes.
-            notes::incomplete();
-        }
-        _ => {
-            let count = crate::syscall::arity::count(call.nr);
-            if call.args[..count].iter().any(|&argument| pm::is_pm(argument)) {
-                notes::incomplete();
-            }
-        }
+    // A debugger looks where it likes.
+    if call.nr == nr::PTRACE {
+        return notes::incomplete();
+    }
+    match buffers::reads(&call) {
+        Some(ranges) => ranges.into_iter().for_each(|(address, len)| notes::access(kind::LOAD, address, len)),
+        None => notes::incomplete(),
     }
 }

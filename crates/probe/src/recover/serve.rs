@@ -27,6 +27,8 @@ const IDLE_MS: u64 = 100;
 /// What a run changes in the shared memory and must find as the first run did.
 struct Snapshot {
     virtual_ns: u64,
+    queries: u64,
+    waited: u64,
     virtual_tsc: u64,
     random: u64,
     thread: u32,
@@ -42,6 +44,8 @@ impl Snapshot {
         let control = control();
         Snapshot {
             virtual_ns: control.virtual_ns.load(Ordering::Relaxed),
+            queries: control.virtual_queries.load(Ordering::Relaxed),
+            waited: control.virtual_waited.load(Ordering::Relaxed),
             virtual_tsc: control.virtual_tsc.load(Ordering::Relaxed),
             random: control.random_state.load(Ordering::Relaxed),
             thread: control.next_thread.load(Ordering::Relaxed),
@@ -55,6 +59,8 @@ impl Snapshot {
     fn restore(&self) {
         let control = control();
         control.virtual_ns.store(self.virtual_ns, Ordering::Relaxed);
+        control.virtual_queries.store(self.queries, Ordering::Relaxed);
+        control.virtual_waited.store(self.waited, Ordering::Relaxed);
         control.virtual_tsc.store(self.virtual_tsc, Ordering::Relaxed);
         control.random_state.store(self.random, Ordering::Relaxed);
         control.next_thread.store(self.thread, Ordering::Relaxed);

@@ -1,14 +1,13 @@
 //! What the program does about each signal. The kernel is told the same, except that a handler is always ours.
 
-use core::cell::UnsafeCell;
-
 use super::abi::{
     KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
     SA_SIGINFO, SIG_DFL, SIG_IGN, SIGKILL, SIGNALS, SIGSTOP,
 };
+use super::catch;
 use super::set::SignalSet;
-use super::{careful, catch};
-use crate::memory::SpinLock;
+use crate::load::user;
+use crate::lock::Locked;
 use crate::sys::{EFAULT, EINVAL, nr, sys};
 use crate::thread::Thread;
 
@@ -21,15 +20,7 @@ struct Entry {
 
 /// The table of one process.
 #[derive(Debug)]
-pub struct Actions {
-    lock: SpinLock,
-    entries: UnsafeCell<[Entry; SIGNALS]>,
-}
-
-// SAFETY: entries are only touched with the lock held.
-unsafe impl Sync for Actions {}
-// SAFETY: plain data.
-unsafe impl Send for Actions {}
+pub struct Actions(Locked<[Entry; SIGNALS]>);
 
 const SIZE: u64 = 8;
 /// The flags that the kernel keeps (it clears unknown ones so that programs can ask for support).
@@ -47,7 +38,7 @@ const KNOWN_FLAGS: u64 = SA_NOCLDSTOP
 impl Actions {
     pub fn new() -> Actions {
         let entry = Entry { action: KernelAction::default(), known: false };
-        Actions { lock: SpinLock::new(), entries: UnsafeCell::new([entry; SIGNALS]) }
+        Actions(Locked::new([entry; SIGNALS]))
     }
 
     /// Takes over the faults' signals: asks what was inherited, then installs the engine's handler.
@@ -62,22 +53,18 @@ impl Actions {
 
     /// A copy for a child that shares the memory but not the actions (`vfork`).
     pub fn copy(&self) -> Actions {
-        let _guard = self.lock.lock();
-        // SAFETY: the lock is held.
-        let entries = unsafe { *self.entries.get() };
-        Actions { lock: SpinLock::new(), entries: UnsafeCell::new(entries) }
+        Actions(Locked::new(*self.0.lock()))
     }
 
     /// After fork: the thread that held the lock is not in this process.
     pub fn after_fork(&self) {
-        self.lock.reset();
+        self.0.release();
     }
 
     /// Works on one signal's entry with the lock held.
     fn with<T>(&self, signal: i32, work: impl FnOnce(&mut KernelAction) -> T) -> T {
-        let _guard = self.lock.lock();
-        // SAFETY: the lock is held.
-        let entry = unsafe { &mut (&mut *self.entries.get())[signal as usize - 1] };
+        let mut entries = self.0.lock();
+        let entry = &mut entries[signal as usize - 1];
         if !entry.known {
             sys!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE);
             entry.known = true;
@@ -148,7 +135,7 @@ pub fn syscall(thread: &mut Thread) -> i64 {
     }
     let new = match new {
         0 => None,
-        address => match careful::read::<KernelAction>(address) {
+        address => match user::read::<KernelAction>(address) {
             Some(action) => Some(action),
             None => return -EFAULT,
         },
@@ -156,12 +143,12 @@ pub fn syscall(thread: &mut Thread) -> i64 {
     if !(1..=SIGNALS as i32).contains(&signal) || (new.is_some() && (signal == SIGKILL || signal == SIGSTOP)) {
         return -EINVAL;
     }
-    let actions = thread.signals.actions();
+    let actions = thread.signals.actions().clone();
     let before = actions.get(signal);
     if let Some(action) = new {
         actions.set(signal, &action);
     }
-    if old != 0 && !careful::write(old, &before) {
+    if old != 0 && !user::give(thread, old, &before) {
         return -EFAULT;
     }
     0

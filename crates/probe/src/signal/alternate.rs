@@ -1,7 +1,7 @@
 //! The program's alternate signal stack (`sigaltstack`). The kernel knows only the engine's.
 
 use super::abi::StackInfo;
-use super::careful;
+use crate::load::user;
 use crate::sys::{EFAULT, EINVAL, ENOMEM};
 use crate::thread::Thread;
 
@@ -81,13 +81,13 @@ pub fn syscall(thread: &mut Thread) -> i64 {
         size: alternate.size,
     };
     if new != 0 {
-        let Some(info) = careful::read::<StackInfo>(new) else { return -EFAULT };
+        let Some(info) = user::read::<StackInfo>(new) else { return -EFAULT };
         let result = alternate.set(&info, sp);
         if result != 0 {
             return result;
         }
     }
-    if old != 0 && !careful::write(old, &before) {
+    if old != 0 && !user::give(thread, old, &before) {
         return -EFAULT;
     }
     0

@@ -4,9 +4,9 @@
 use core::arch::global_asm;
 use core::mem::offset_of;
 
-use super::careful;
 use super::set::SignalSet;
 use super::state::Restart;
+use crate::load::user;
 use crate::sys::nr;
 use crate::thread::Thread;
 
@@ -83,10 +83,10 @@ fn temporary_mask(number: u64, args: &[u64; 6]) -> Option<SignalSet> {
         nr::RT_SIGSUSPEND => args[0],
         nr::PPOLL => args[3],
         nr::EPOLL_PWAIT | nr::EPOLL_PWAIT2 => args[4],
-        nr::PSELECT6 if args[5] != 0 => careful::read(args[5])?,
+        nr::PSELECT6 if args[5] != 0 => user::read(args[5])?,
         _ => 0,
     };
-    (address != 0).then(|| careful::read(address).map(SignalSet))?
+    (address != 0).then(|| user::read(address).map(SignalSet))?
 }
 
 /// For a signal that finds the thread here: the call has not begun; go there instead.

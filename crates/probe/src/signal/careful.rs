@@ -39,12 +39,6 @@ pub fn read<T: Copy>(address: u64) -> Option<T> {
     unsafe { copy(value.as_mut_ptr() as u64, address, size_of::<T>()).then(|| value.assume_init()) }
 }
 
-/// Writes a value to the program's memory. False: it is not writable there.
-pub fn write<T: Copy>(address: u64, value: &T) -> bool {
-    // SAFETY: the program asked for the value to be written there.
-    unsafe { copy(address, value as *const T as u64, size_of::<T>()) }
-}
-
 /// For the fault handler: where to go on if the fault happened here.
 pub fn recovery(rip: u64) -> Option<u64> {
     (rip == signal_copy_access as *const () as u64).then_some(signal_copy_failed as *const () as u64)

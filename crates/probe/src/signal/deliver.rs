@@ -7,8 +7,8 @@ use super::abi::{
 use super::set::SignalSet;
 use super::state::Kept;
 use super::{blocking, end, frame, mask};
-use crate::gate::pass;
 use crate::thread::{Regs, Thread};
+use crate::trampoline::pass;
 
 /// The program's registers as they are between two of its instructions.
 #[derive(Clone, Copy, Debug)]
@@ -103,7 +103,7 @@ pub fn go_on(thread: &mut Thread, context: &mut Context, state: &ProgramState) {
     let machine = &mut context.machine;
     machine.set_regs(&state.regs);
     machine.eflags = state.flags & !TRAP_FLAG;
-    machine.rip = pass::gate_reenter as *const () as u64;
+    machine.rip = pass::trampoline_reenter as *const () as u64;
     thread.target = state.pc;
     // A signal that is still kept comes first.
     let waits = thread.signals.kept.is_some();

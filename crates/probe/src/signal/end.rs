@@ -53,7 +53,7 @@ pub fn internal_error(thread: &mut Thread, info: &Info, context: &Context) -> ! 
         info.signo, info.code, info.address, machine.rip, machine.rsp, thread.pc
     );
     let text = core::str::from_utf8(&line.bytes[..line.len]).unwrap_or("internal error in the probe");
-    ring::message(thread, 2, text);
+    ring::message(thread, 3, text);
     loop {
         sys!(nr::EXIT_GROUP, fail::EXIT);
     }

@@ -10,11 +10,11 @@ use super::state::Kept;
 use super::step::{self, spilled};
 use super::{careful, end, leave};
 use crate::flow;
-use crate::gate::{peek, record};
 use crate::layout;
 use crate::pm;
 use crate::ring::control;
 use crate::thread::Thread;
+use crate::trampoline::{peek, record};
 use crate::translate::{self, Where};
 
 pub fn raised(thread: &mut Thread, info: &Info, context: &mut Context) {
@@ -48,9 +48,9 @@ fn in_engine(thread: &mut Thread, info: &Info, context: &mut Context) {
         return;
     }
     if info.signo == SIGSEGV || info.signo == SIGBUS {
-        let probing =
-            record::gate_record_probe_start as *const () as u64..record::gate_record_probe_end as *const () as u64;
-        let slow = probing.contains(&rip).then_some(record::gate_record_slow as *const () as u64);
+        let probing = record::trampoline_record_probe_start as *const () as u64
+            ..record::trampoline_record_probe_end as *const () as u64;
+        let slow = probing.contains(&rip).then_some(record::trampoline_record_slow as *const () as u64);
         if let Some(elsewhere) = careful::recovery(rip).or_else(|| peek::recovery(rip)).or(slow) {
             context.machine.rip = elsewhere;
             return;
@@ -68,7 +68,7 @@ fn is_ours(thread: &mut Thread, context: &mut Context, place: Where) -> bool {
     }
     if pm::is_pm(address) && (write || control().options & option::LOADS != 0) {
         let Some(state) = state_at(thread, context, place) else { return false };
-        translate::learn(thread, state.pc);
+        translate::instrument(thread, state.pc);
         deliver::go_on(thread, context, &state);
         return true;
     }
@@ -111,7 +111,7 @@ fn state_at(thread: &mut Thread, context: &Context, place: Where) -> Option<Prog
 fn programs_own(thread: &mut Thread, info: &Info, context: &mut Context, place: Where) {
     let Some(state) = state_at(thread, context, place) else {
         if info.signo == SIGTRAP {
-            // A trap comes after its instruction (`int3`): the next border is where the program is.
+            // A trap comes after its instruction (`int3`): the next boundary is where the program is.
             let (err, trapno, cr2) = (context.machine.err, context.machine.trapno, context.machine.cr2);
             return step::deliver_when_possible(thread, context, Kept { info: *info, err, trapno, cr2, fault: true });
         }

@@ -6,9 +6,9 @@ use core::arch::asm;
 use super::abi::{Context, Frame, SI_KERNEL, SIGSEGV, TRAP_FLAG};
 use super::set::SignalSet;
 use super::{careful, catch, mask, raise};
-use crate::gate::pass;
 use crate::sys::nr;
 use crate::thread::Thread;
+use crate::trampoline::pass;
 
 /// Comes back only if the frame cannot be read (the program then gets a SIGSEGV, as from the kernel).
 pub fn syscall(thread: &mut Thread) {
@@ -24,12 +24,12 @@ pub fn syscall(thread: &mut Thread) {
     let context = &mut frame.context;
     context.stack = catch::engine_stack(thread);
     thread.target = context.machine.rip;
-    context.machine.rip = pass::gate_reenter as *const () as u64;
+    context.machine.rip = pass::trampoline_reenter as *const () as u64;
     context.machine.eflags &= !TRAP_FLAG;
     let waits = thread.signals.kept.is_some();
     context.mask = if waits { SignalSet::ALL } else { thread.signals.mask }.real().0;
     let rsp = &raw const frame.context as u64;
-    // SAFETY: the kernel reads a complete frame and goes on at `gate_reenter` with the program's registers; this frame
+    // SAFETY: the kernel reads a complete frame and goes on at `trampoline_reenter` with the program's registers; this frame
     // of Rust is dropped and owns nothing.
     unsafe {
         asm!("mov rsp, {rsp}", "syscall", "ud2", rsp = in(reg) rsp, in("rax") nr::RT_SIGRETURN, options(noreturn))

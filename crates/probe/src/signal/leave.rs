@@ -3,8 +3,8 @@
 use core::arch::{asm, global_asm};
 use core::mem::offset_of;
 
-use crate::gate::pass::{gate_enter, gate_enter_end};
 use crate::thread::Thread;
+use crate::trampoline::pass::{trampoline_enter, trampoline_enter_end};
 
 global_asm!(
     // A signal that comes before the comparison is seen by it; one that comes after it is delivered from where it
@@ -12,7 +12,7 @@ global_asm!(
     ".globl signal_leave", "signal_leave:",
     "cmp dword ptr gs:[{signal_waits}], 0", "jne 2f",
     "mov rsp, gs:[{engine_rsp}]",
-    "jmp gate_enter",
+    "jmp trampoline_enter",
     "2:", "int3",
     ".globl signal_leave_trap", "signal_leave_trap:",
     "ud2",
@@ -42,7 +42,7 @@ fn leave(thread: &mut Thread) -> ! {
 /// Is the program's state entirely in the thread's structure, and nothing left to do but to load it?
 pub fn is_leaving(rip: u64) -> bool {
     let stub = signal_leave as *const () as u64..signal_leave_end as *const () as u64;
-    let enter = gate_enter as *const () as u64..gate_enter_end as *const () as u64;
+    let enter = trampoline_enter as *const () as u64..trampoline_enter_end as *const () as u64;
     stub.contains(&rip) || enter.contains(&rip)
 }
 

@@ -1,9 +1,11 @@
 //! The program's signal mask.
 
 use super::abi::Info;
+use super::blocking;
 use super::set::SignalSet;
-use super::{blocking, careful};
+use crate::load::user;
 use crate::sys::{EFAULT, EINVAL, nr, sys};
+use crate::syscall::{event, timers};
 use crate::thread::Thread;
 
 const SIZE: u64 = 8;
@@ -93,7 +95,7 @@ pub fn syscall(thread: &mut Thread) -> i64 {
     }
     let before = thread.signals.mask;
     if new != 0 {
-        let Some(bits) = careful::read::<u64>(new) else { return -EFAULT };
+        let Some(bits) = user::read::<u64>(new) else { return -EFAULT };
         let mask = match how {
             SIG_BLOCK => before.and(SignalSet(bits)),
             SIG_UNBLOCK => before.without(SignalSet(bits)),
@@ -102,7 +104,7 @@ pub fn syscall(thread: &mut Thread) -> i64 {
         };
         set(thread, mask);
     }
-    if old != 0 && !careful::write(old, &before) {
+    if old != 0 && !user::give(thread, old, &before) {
         return -EFAULT;
     }
     0
@@ -120,9 +122,11 @@ pub fn pending(thread: &mut Thread) -> i64 {
         set = set.with(info.signo);
     }
     let bytes = set.0.to_le_bytes();
-    // SAFETY: the program's buffer for the answer.
-    let copied = unsafe { careful::copy(address, bytes.as_ptr() as u64, size as usize) };
-    if copied { 0 } else { -EFAULT }
+    if !user::copy_out(address, &bytes[..size as usize]) {
+        return -EFAULT;
+    }
+    event::kernel_write(thread, address, size);
+    0
 }
 
 /// `rt_sigsuspend`: the kernel gets the mask without the faults' signals.
@@ -131,7 +135,9 @@ pub fn suspend(thread: &mut Thread) -> i64 {
     if size != SIZE {
         return -EINVAL;
     }
-    let Some(bits) = careful::read::<u64>(address) else { return -EFAULT };
+    let Some(bits) = user::read::<u64>(address) else { return -EFAULT };
     let mask = SignalSet(bits).blockable().real();
-    blocking::blocking_syscall(thread, nr::RT_SIGSUSPEND, [&raw const mask as u64, SIZE, 0, 0, 0, 0])
+    let result = blocking::blocking_syscall(thread, nr::RT_SIGSUSPEND, [&raw const mask as u64, SIZE, 0, 0, 0, 0]);
+    timers::catch_up();
+    result
 }

@@ -7,8 +7,8 @@
 //!
 //! Where a signal may find a thread, and what happens:
 //! - in translated code between two instructions: it is delivered at once;
-//! - in translated code inside a sequence of ours, or in a gate called from there: the thread is single-stepped to the
-//!   next border ([`step`]);
+//! - in translated code inside a sequence of ours, or in a trampoline called from there: the thread is single-stepped to the
+//!   next boundary ([`step`]);
 //! - in the engine: it is kept ([`state::Kept`]) with all signals blocked, and delivered when the engine is left
 //!   ([`leave`]); a blocking system call that has not begun yet is not begun ([`blocking`]).
 //!

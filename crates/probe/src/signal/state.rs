@@ -41,7 +41,7 @@ pub struct ThreadSignals {
     /// Sent by somebody (not raised) while the program blocks it, of a kind that the kernel must not block.
     pub held: [Option<Info>; 5],
     pub restart: Restart,
-    /// Single-stepping to the next border.
+    /// Single-stepping to the next boundary.
     pub stepping: bool,
     /// The engine's signal stack.
     pub stack_base: u64,

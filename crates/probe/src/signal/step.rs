@@ -6,9 +6,9 @@ use super::set::SignalSet;
 use super::state::Kept;
 use super::{blocking, leave};
 use crate::flow;
-use crate::gate::pass;
 use crate::layout;
 use crate::thread::{Place, Thread};
+use crate::trampoline::pass;
 use crate::translate::{self, Where};
 
 /// Where a signal found the thread.
@@ -20,7 +20,7 @@ enum Found {
     NotBegun(u64),
     /// The engine will come to its way out.
     Engine,
-    /// Inside a sequence of translated code, or in a gate that returns into one.
+    /// Inside a sequence of translated code, or in a trampoline that returns into one.
     Inside,
 }
 
@@ -61,15 +61,15 @@ fn find(thread: &mut Thread, context: &Context) -> Found {
     if let Some(elsewhere) = blocking::not_begun(rip) {
         return Found::NotBegun(elsewhere);
     }
-    let gates = pass::gate_exit as *const () as u64..pass::gate_enter as *const () as u64;
-    if gates.contains(&rip) {
+    let trampolines = pass::trampoline_exit as *const () as u64..pass::trampoline_enter as *const () as u64;
+    if trampolines.contains(&rip) {
         return Found::Engine;
     }
-    let call = pass::gate_call as *const () as u64..pass::gate_call_end as *const () as u64;
+    let call = pass::trampoline_call as *const () as u64..pass::trampoline_call_end as *const () as u64;
     if call.contains(&rip) {
         return Found::Inside;
     }
-    // The gates that end in the way out call Rust from the top of the engine stack, so the topmost word is an address
+    // The trampolines that end in the way out call Rust from the top of the engine stack, so the topmost word is an address
     // of the engine. Those that return into a block were called from the cache: the topmost word is not. A thread that
     // has never run anything has a zero there.
     // SAFETY: the engine stack is mapped up to `engine_rsp`.
@@ -97,7 +97,7 @@ pub fn deliver_when_possible(thread: &mut Thread, context: &mut Context, kept: K
     if stepping {
         context.machine.eflags |= TRAP_FLAG;
         if thread.place == Place::Engine {
-            // On the way back into the block `gate_call` loads these.
+            // On the way back into the block `trampoline_call` loads these.
             thread.flags |= TRAP_FLAG;
         }
     } else {

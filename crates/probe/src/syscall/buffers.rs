@@ -1,290 +1,294 @@
-//! Pointers into PM. At the program's address PM cannot be written, not even by the kernel: calls that fill a buffer there get
-//! the alias instead, and what they wrote becomes an event.
-//!
-//! Calls that people aim at PM have a rule. For all others, PM behind their pointer arguments is compared before and
-//! after: that shows every changed byte, though not bytes that were overwritten with what they were.
+//! Pointers into PM. At the program's address PM cannot be written, not even by the kernel, and with loads recorded it cannot
+//! be read either. Each pointer of a call is passed on as its row in the table of [`syscalls`] says: as it is, as the
+//! alias, or, if only a part of the memory is PM, as a copy. What the kernel wrote to PM becomes an event.
 
 use alloc::vec::Vec;
 
+use syscalls::{Access, Entry, Length, Shape, Use};
 use wire::control::option;
 
 use super::dispatch::Call;
-use super::{arity, event};
+use super::event;
+use super::vectors::{self, Letter, Parts};
 use crate::layout;
 use crate::load::user;
 use crate::pm;
+use crate::refuse;
 use crate::ring;
-use crate::sys::{self, nr};
+use crate::sys;
 use crate::thread::Thread;
 
-/// How much behind a pointer is compared for calls without a rule: larger than every structure of the kernel's.
-const COMPARED: u64 = 4096;
-/// `UIO_MAXIOV`.
-const MAX_VECTOR: u64 = 1024;
+/// The longest copy that is made of memory of which only a part is PM.
+const MOST_COPIED: u64 = 4 << 20;
 
-/// Where a call writes.
-#[derive(Clone, Copy, Debug)]
-enum Rule {
-    /// As many bytes as it returns, at this argument; the length is the next argument.
-    Returned(usize),
-    /// So many bytes at this argument.
-    Fixed(usize, u64),
-    /// As many bytes as it returns, over the vector at this argument with this many elements.
-    Vector { at: usize, count: usize },
-    /// As many bytes as it returns, over the vector inside a `msghdr`.
-    Message(usize),
-    /// As `Message`, for a list of `mmsghdr`; it returns how many.
-    Messages { at: usize, count: usize },
-    /// A vector that is only read.
-    ReadVector { at: usize, count: usize },
-    /// Nothing: pointers are only read.
-    Nothing,
-}
+/// PM before a call: where, and what was there.
+type Before = Vec<(u64, Vec<u8>)>;
 
-fn rule(number: u64) -> Option<Rule> {
-    Some(match number {
-        nr::READ | nr::PREAD64 | nr::RECVFROM | nr::READLINK | nr::GETDENTS64 => Rule::Returned(1),
-        nr::READLINKAT => Rule::Returned(2),
-        nr::GETCWD | nr::GETRANDOM => Rule::Returned(0),
-        nr::READV | nr::PREADV | nr::PREADV2 => Rule::Vector { at: 1, count: 2 },
-        nr::RECVMSG => Rule::Message(1),
-        nr::RECVMMSG => Rule::Messages { at: 1, count: 2 },
-        nr::STAT | nr::LSTAT | nr::FSTAT => Rule::Fixed(1, 144),
-        nr::NEWFSTATAT => Rule::Fixed(2, 144),
-        nr::CLOCK_GETTIME => Rule::Fixed(1, 16),
-        nr::GETTIMEOFDAY => Rule::Fixed(0, 16),
-        nr::UNAME => Rule::Fixed(0, 390),
-        nr::PIPE | nr::PIPE2 => Rule::Fixed(0, 8),
-        nr::WRITEV | nr::PWRITEV | nr::PWRITEV2 => Rule::ReadVector { at: 1, count: 2 },
-        nr::WRITE
-        | nr::PWRITE64
-        | nr::SENDTO
-        | nr::OPEN
-        | nr::OPENAT
-        | nr::CREAT
-        | nr::FTRUNCATE
-        | nr::FALLOCATE
-        | nr::FSYNC
-        | nr::FDATASYNC
-        | nr::CLOSE => Rule::Nothing,
-        _ => return None,
-    })
-}
-
-/// Lets the kernel do a call, with pointers into PM redirected to the alias.
+/// Lets the kernel do a call, with pointers into PM redirected.
 pub fn pass(thread: &mut Thread, call: Call) -> i64 {
     if !pm::any() {
         return call.pass(thread);
     }
-    match rule(call.nr) {
-        None => compare(thread, call),
-        Some(Rule::Nothing) => {
-            // Input can be read where it is, unless loads are recorded.
-            let call = if ring::control().options & option::LOADS != 0 { redirect_all(call) } else { call };
-            call.pass(thread)
-        }
-        Some(Rule::Returned(at)) => returned(thread, call, at),
-        Some(Rule::Fixed(at, len)) => {
-            let address = call.args[at];
-            let result = redirect_all(call).pass(thread);
-            if result >= 0 {
-                event::kernel_write(thread, address, len);
-            }
-            result
-        }
-        Some(Rule::Vector { at, count }) => vector(thread, call, at, count, true),
-        Some(Rule::ReadVector { at, count }) => vector(thread, call, at, count, false),
-        Some(Rule::Message(at)) => message(thread, call, at),
-        Some(Rule::Messages { at, count }) => messages(thread, call, at, count),
-    }
-}
-
-fn redirect_all(mut call: Call) -> Call {
-    for argument in &mut call.args {
-        *argument = pm::alias_of(*argument);
-    }
-    call
-}
-
-/// The first part of a range that is all PM or all not, and where the kernel finds it.
-fn stretch(address: u64, len: u64) -> (u64, u64) {
-    let pieces = pm::pieces(address, len);
-    let Some(first) = pieces.first() else { return (address, len) };
-    if first.start > address {
-        return (address, first.start - address);
-    }
-    let mut end = address;
-    for piece in &pieces {
-        // Ranges in a row have aliases in a row.
-        if piece.start != end
-            || layout::alias(piece.start).wrapping_sub(layout::alias(address)) != piece.start - address
-        {
-            break;
-        }
-        end = piece.end();
-    }
-    (layout::alias(address), end - address)
-}
-
-fn returned(thread: &mut Thread, mut call: Call, at: usize) -> i64 {
-    let address = call.args[at];
-    let wanted = call.args[at + 1];
-    let (real, len) = stretch(address, wanted);
-    call = redirect_all(call);
-    call.args[at] = real;
-    // A buffer half in PM: a short count is a right answer of these calls.
-    call.args[at + 1] = len;
-    let result = call.pass(thread);
-    if result > 0 {
-        event::kernel_write(thread, address, result as u64);
-    }
-    result
-}
-
-/// A `struct iovec`.
-type Vector = (u64, u64);
-
-/// The buffers of a list: address and length of each.
-pub fn read_vectors(address: u64, count: u64) -> Option<Vec<Vector>> {
-    (0..count).map(|i| user::read::<Vector>(address + i * 16)).collect()
-}
-
-/// The same buffers as the kernel may reach them.
-fn redirected(vectors: &[Vector]) -> Vec<Vector> {
-    let mut real = Vec::with_capacity(vectors.len());
-    for &(mut address, mut len) in vectors {
-        if len == 0 {
-            real.push((address, 0));
-        }
-        while len != 0 {
-            let (at, part) = stretch(address, len);
-            real.push((at, part));
-            address += part;
-            len -= part;
-        }
-    }
-    real
-}
-
-fn written(thread: &mut Thread, vectors: &[Vector], result: i64) {
-    let mut left = result.max(0) as u64;
-    for &(address, len) in vectors {
-        let len = len.min(left);
-        event::kernel_write(thread, address, len);
-        left -= len;
-    }
-}
-
-fn vector(thread: &mut Thread, mut call: Call, at: usize, count: usize, writes: bool) -> i64 {
-    if call.args[count] > MAX_VECTOR {
-        return -sys::EINVAL;
-    }
-    let Some(vectors) = read_vectors(call.args[at], call.args[count]) else { return -sys::EFAULT };
-    let real = redirected(&vectors);
-    call.args[at] = real.as_ptr() as u64;
-    call.args[count] = real.len() as u64;
-    let result = call.pass(thread);
-    if writes {
-        written(thread, &vectors, result);
-    }
-    result
-}
-
-/// A `struct msghdr`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Message {
-    name: u64,
-    name_len: u64,
-    vectors: u64,
-    count: u64,
-    control: u64,
-    control_len: u64,
-    flags: u64,
-}
-
-fn message(thread: &mut Thread, mut call: Call, at: usize) -> i64 {
-    let address = call.args[at];
-    let Some(asked) = user::read::<Message>(address) else { return -sys::EFAULT };
-    if asked.count > MAX_VECTOR {
+    let Some(entry) = syscalls::entry(call.nr) else {
+        refuse_unknown(thread, call);
         return call.pass(thread);
-    }
-    let Some(vectors) = read_vectors(asked.vectors, asked.count) else { return -sys::EFAULT };
-    let real = redirected(&vectors);
-    let mut message = Message {
-        name: pm::alias_of(asked.name),
-        vectors: real.as_ptr() as u64,
-        count: real.len() as u64,
-        control: pm::alias_of(asked.control),
-        ..asked
     };
-    call.args[at] = &raw mut message as u64;
-    let result = call.pass(thread);
-    if result >= 0 {
-        let Message { name_len, control_len, flags, .. } = message;
-        user::write(address, &Message { name_len, control_len, flags, ..asked });
-        event::kernel_write(thread, address, size_of::<Message>() as u64);
-    }
-    written(thread, &vectors, result);
-    result
-}
-
-/// A `struct mmsghdr`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug)]
-struct Received {
-    message: Message,
-    len: u32,
-    pad: u32,
-}
-
-fn messages(thread: &mut Thread, mut call: Call, at: usize, count: usize) -> i64 {
-    let address = call.args[at];
-    let each = size_of::<Received>() as u64;
-    let asked: Option<Vec<Received>> =
-        (0..call.args[count].min(MAX_VECTOR)).map(|i| user::read(address + i * each)).collect();
-    let Some(asked) = asked else { return -sys::EFAULT };
-    let mut vectors = Vec::new();
-    for one in &asked {
-        match read_vectors(one.message.vectors, one.message.count.min(MAX_VECTOR)) {
-            Some(list) => vectors.push(list),
-            None => return -sys::EFAULT,
+    let mut passed = call;
+    let mut pointers = Vec::with_capacity(entry.uses.len());
+    for used in entry.uses {
+        match Pointer::prepare(thread, entry, used, &call, &mut passed) {
+            Ok(pointer) => pointers.push(pointer),
+            Err(error) => return error,
         }
     }
-    let real: Vec<Vec<Vector>> = vectors.iter().map(|list| redirected(list)).collect();
-    let mut list = asked.clone();
-    for (one, real) in list.iter_mut().zip(&real) {
-        one.message.vectors = real.as_ptr() as u64;
-        one.message.count = real.len() as u64;
-        one.message.name = pm::alias_of(one.message.name);
-        one.message.control = pm::alias_of(one.message.control);
-    }
-    call.args[at] = list.as_ptr() as u64;
-    call.args[count] = list.len() as u64;
-    let result = call.pass(thread);
-    for i in 0..result.max(0) as usize {
-        let Received { message: Message { name_len, control_len, flags, .. }, len, pad } = list[i];
-        let message = Message { name_len, control_len, flags, ..asked[i].message };
-        let place = address + i as u64 * each;
-        user::write(place, &Received { message, len, pad });
-        event::kernel_write(thread, place, each);
-        written(thread, &vectors[i], len as i64);
+    let result = passed.pass(thread);
+    for pointer in pointers {
+        pointer.settle(thread, &call, result);
     }
     result
 }
 
-/// A call without a rule: what changed in PM behind its pointers?
-fn compare(thread: &mut Thread, call: Call) -> i64 {
-    let mut before = Vec::new();
-    for &address in &call.args[..arity::count(call.nr)] {
-        for piece in pm::pieces(address, COMPARED) {
-            before.push((piece.start, content(piece.start, piece.len).to_vec()));
+/// A call that the table does not have: with a pointer into PM nobody could say what it did there.
+fn refuse_unknown(thread: &mut Thread, call: Call) {
+    if call.args.iter().any(|&argument| pm::is_pm(argument)) {
+        refuse!(
+            thread,
+            "system call {} is not known to this version of the recorder, and the program gives it a pointer into a pool",
+            call.nr
+        );
+    }
+}
+
+/// May the kernel read PM where the program sees it?
+fn readable_in_place() -> bool {
+    ring::control().options & option::LOADS == 0
+}
+
+/// The `u32` behind an address.
+fn number_at(address: u64) -> Option<u32> {
+    if address == 0 { None } else { user::read(address) }
+}
+
+/// One pointer of a call under way.
+struct Pointer {
+    used: Use,
+    address: u64,
+    /// How much the kernel may touch.
+    most: u64,
+    /// For what may be changed in parts.
+    before: Before,
+    /// What the kernel was given instead of memory of which a part is PM.
+    copy: Option<Vec<u8>>,
+    /// What lies behind a vector or a message; kept until the call is done.
+    parts: Parts,
+    letters: Vec<Letter>,
+    list: Vec<u8>,
+}
+
+impl Pointer {
+    /// Looks at a pointer of `call` and sets what is passed on.
+    fn prepare(thread: &mut Thread, entry: &Entry, used: &Use, call: &Call, passed: &mut Call) -> Result<Pointer, i64> {
+        let at = used.argument as usize;
+        let address = call.args[at];
+        let mut pointer = Pointer {
+            used: *used,
+            address,
+            most: 0,
+            before: Vec::new(),
+            copy: None,
+            parts: Parts::default(),
+            letters: Vec::new(),
+            list: Vec::new(),
+        };
+        if address == 0 {
+            return Ok(pointer);
+        }
+        if used.access == Access::Kept {
+            if pm::is_pm(address) {
+                refuse!(
+                    thread,
+                    "the kernel would go on using memory of a pool after {} (argument {}), which cannot be recorded",
+                    entry.name,
+                    at + 1
+                );
+            }
+            return Ok(pointer);
+        }
+        match used.shape {
+            Shape::Bytes(length) => pointer.bytes(thread, entry, length.most(&call.args, number_at), length, passed)?,
+            Shape::Opaque => pointer.opaque(passed),
+            Shape::Text => pointer.text(passed),
+            // Calls with lists of strings are `task::exec`'s.
+            Shape::Texts => {}
+            Shape::Vector { count } => pointer.vector(call.args[count as usize], count as usize, passed)?,
+            Shape::MaskPack => pointer.mask_pack(passed)?,
+            Shape::Message => pointer.messages(1, false, passed)?,
+            Shape::Messages { count } => pointer.messages(call.args[count as usize] & 0xffff_ffff, true, passed)?,
+        }
+        if used.access == Access::Changed {
+            pointer.remember();
+        }
+        Ok(pointer)
+    }
+
+    fn bytes(
+        &mut self,
+        thread: &mut Thread,
+        entry: &Entry,
+        most: u64,
+        length: Length,
+        passed: &mut Call,
+    ) -> Result<(), i64> {
+        self.most = most;
+        let (real, part) = pm::first_part(self.address, most);
+        if (part == most && real == self.address) || (self.used.access == Access::Read && readable_in_place()) {
+            return Ok(());
+        }
+        let at = self.used.argument as usize;
+        if part >= most {
+            passed.args[at] = real;
+            return Ok(());
+        }
+        if most <= MOST_COPIED {
+            return self.copied(passed);
+        }
+        let (Length::Result { most: count } | Length::Argument(count)) = length else {
+            refuse!(
+                thread,
+                "{} is given {most} bytes at {:#x}, of which only a part lies in a pool",
+                entry.name,
+                self.address
+            );
+        };
+        // Too much for a copy: a short count is a right answer of the calls that take so much.
+        passed.args[at] = real;
+        passed.args[count as usize] = part;
+        self.most = part;
+        Ok(())
+    }
+
+    /// The kernel gets a copy, and what it wrote is taken back afterwards.
+    fn copied(&mut self, passed: &mut Call) -> Result<(), i64> {
+        let Some(copy) = user::copy_in(self.address, self.most) else { return Err(-sys::EFAULT) };
+        passed.args[self.used.argument as usize] = copy.as_ptr() as u64;
+        self.copy = Some(copy);
+        Ok(())
+    }
+
+    fn opaque(&mut self, passed: &mut Call) {
+        // Many of these are numbers; only what lies in PM is a pointer for sure.
+        if let Some(range) = pm::range_at(self.address) {
+            self.most = Length::MOST.min(range.end() - self.address);
+            passed.args[self.used.argument as usize] = layout::alias(self.address);
         }
     }
-    if before.is_empty() {
-        return call.pass(thread);
+
+    fn text(&mut self, passed: &mut Call) {
+        if readable_in_place() {
+            return;
+        }
+        // A bad pointer is the kernel's to find.
+        if let Some(mut text) = user::c_string(self.address) {
+            text.push(0);
+            if !pm::pieces(self.address, text.len() as u64).is_empty() {
+                passed.args[self.used.argument as usize] = text.as_ptr() as u64;
+                self.copy = Some(text);
+            }
+        }
     }
-    let result = redirect_all(call).pass(thread);
+
+    fn mask_pack(&mut self, passed: &mut Call) -> Result<(), i64> {
+        if !readable_in_place() {
+            let [mask, size] = user::read::<[u64; 2]>(self.address).ok_or(-sys::EFAULT)?;
+            self.list = [pm::alias_of(mask), size].iter().flat_map(|word| word.to_le_bytes()).collect();
+            passed.args[self.used.argument as usize] = self.list.as_ptr() as u64;
+        }
+        Ok(())
+    }
+
+    fn vector(&mut self, count: u64, count_at: usize, passed: &mut Call) -> Result<(), i64> {
+        if count > vectors::MOST {
+            // The kernel's to refuse.
+            return Ok(());
+        }
+        self.parts = Parts::read(self.address, count).ok_or(-sys::EFAULT)?;
+        if self.used.access == Access::Read && readable_in_place() && pm::pieces(self.address, count * 16).is_empty() {
+            return Ok(());
+        }
+        passed.args[self.used.argument as usize] = self.parts.given.as_ptr() as u64;
+        passed.args[count_at] = self.parts.given.len() as u64 / 2;
+        Ok(())
+    }
+
+    fn messages(&mut self, count: u64, many: bool, passed: &mut Call) -> Result<(), i64> {
+        // `sendmmsg` writes into the headers too.
+        let writes = many && !pm::pieces(self.address, count * vectors::size(many)).is_empty();
+        if self.used.access == Access::Read && readable_in_place() && !writes {
+            return Ok(());
+        }
+        for i in 0..count.min(vectors::MOST) {
+            let place = self.address + i * vectors::size(many);
+            self.letters.push(Letter::read(place, many).ok_or(-sys::EFAULT)?);
+        }
+        self.list = vectors::list_of(&self.letters, many);
+        passed.args[self.used.argument as usize] = self.list.as_ptr() as u64;
+        Ok(())
+    }
+
+    /// Keeps what PM holds behind the pointer.
+    fn remember(&mut self) {
+        let mut keep = |address: u64, len: u64| {
+            for piece in pm::pieces(address, len) {
+                self.before.push((piece.start, content(piece.start, piece.len).to_vec()));
+            }
+        };
+        keep(self.address, self.most);
+        for &[address, len] in &self.parts.asked {
+            keep(address, len);
+        }
+    }
+
+    /// After the call: takes back what went to a copy, and records what went to PM.
+    fn settle(self, thread: &mut Thread, call: &Call, result: i64) {
+        if self.used.access == Access::Read {
+            if let Shape::Messages { .. } = self.used.shape {
+                // `sendmmsg` says of each message how much of it went out.
+                vectors::sent(thread, self.address, &self.list, &self.letters, result);
+            }
+            return;
+        }
+        let done = u64::try_from(result).ok();
+        match (self.used.access, self.used.shape) {
+            (Access::Changed, _) => {
+                if let Some(copy) = &self.copy {
+                    user::copy_out(self.address, copy);
+                }
+                changes(thread, self.before);
+            }
+            (Access::Written, Shape::Bytes(length)) => {
+                let Some(result) = done else { return };
+                let len = length.done(self.most, &call.args, result, number_at);
+                if let Some(copy) = &self.copy {
+                    user::copy_out(self.address, &copy[..(len as usize).min(copy.len())]);
+                }
+                if self.address != 0 {
+                    event::kernel_write(thread, self.address, len);
+                }
+            }
+            (Access::Written, Shape::Vector { .. }) => self.parts.written(thread, done.unwrap_or(0)),
+            (Access::Written, Shape::Message) if done.is_some() => {
+                vectors::received(thread, self.address, &self.list, &self.letters, false, result);
+            }
+            (Access::Written, Shape::Messages { .. }) => {
+                vectors::received(thread, self.address, &self.list, &self.letters, true, result);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Records which bytes of PM differ from what they were.
+fn changes(thread: &mut Thread, before: Before) {
     for (start, old) in before {
         let now = content(start, old.len() as u64);
         let differs = |i: &usize| old[*i] != now[*i];
@@ -292,11 +296,56 @@ fn compare(thread: &mut Thread, call: Call) -> i64 {
             event::kernel_write(thread, start + first as u64, (last - first + 1) as u64);
         }
     }
-    result
 }
 
 /// PM as it is now.
-fn content(start: u64, len: u64) -> &'static [u8] {
-    // SAFETY: the alias of a mapped range is readable; only looked at while the range is mapped.
-    unsafe { core::slice::from_raw_parts(layout::alias(start) as *const u8, len as usize) }
+fn content(start: u64, len: u64) -> Vec<u8> {
+    let mut bytes = alloc::vec![0; len as usize];
+    user::read_to(start, &mut bytes);
+    bytes
+}
+
+/// What the kernel will read of memory in this call. `None`: more than can be told.
+pub fn reads(call: &Call) -> Option<Vec<(u64, u64)>> {
+    let mut ranges = Vec::new();
+    let Some(entry) = syscalls::entry(call.nr) else {
+        return (!call.args.iter().any(|&argument| pm::is_pm(argument))).then_some(ranges);
+    };
+    for used in entry.uses {
+        let address = call.args[used.argument as usize];
+        if address == 0 {
+            continue;
+        }
+        match (used.shape, used.access) {
+            (Shape::Bytes(length), Access::Read | Access::Changed) => {
+                ranges.push((address, length.most(&call.args, number_at)));
+            }
+            (Shape::Text, _) => ranges.push((address, user::c_string(address)?.len() as u64 + 1)),
+            (Shape::Texts, _) => {
+                for text in vectors::text_list(address)? {
+                    ranges.push((text, user::c_string(text)?.len() as u64 + 1));
+                }
+            }
+            (Shape::Vector { count }, access) => {
+                let count = call.args[count as usize].min(vectors::MOST);
+                ranges.push((address, count * 16));
+                if access != Access::Written {
+                    ranges.extend(vectors::read_list(address, count)?.into_iter().map(|[at, len]| (at, len)));
+                }
+            }
+            (Shape::MaskPack, _) => {
+                let [mask, size] = user::read::<[u64; 2]>(address)?;
+                ranges.extend([(address, 16), (mask, size)]);
+            }
+            (Shape::Message, access) => vectors::message_reads(address, false, access, &mut ranges)?,
+            (Shape::Messages { count }, access) => {
+                for i in 0..(call.args[count as usize] & 0xffff_ffff).min(vectors::MOST) {
+                    vectors::message_reads(address + i * vectors::size(true), true, access, &mut ranges)?;
+                }
+            }
+            (Shape::Opaque, _) if pm::is_pm(address) => return None,
+            _ => {}
+        }
+    }
+    Some(ranges)
 }

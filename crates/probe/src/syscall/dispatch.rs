@@ -1,6 +1,6 @@
 //! Which family answers which system call.
 
-use super::{buffers, descriptors, exit, files, memory, names, operations, proc, random, refused, time};
+use super::{buffers, descriptors, exit, files, memory, names, operations, proc, random, refused, time, waits};
 use crate::flow;
 use crate::load::user;
 use crate::recover;
@@ -48,6 +48,9 @@ pub fn handle(thread: &mut Thread) {
 }
 
 fn carry_out(thread: &mut Thread, call: Call) {
+    if recover::on() {
+        recover::calls::memory_read(call);
+    }
     if signal::syscall(thread, call.nr) {
         return;
     }
@@ -89,9 +92,22 @@ fn answer(thread: &mut Thread, call: Call) -> i64 {
         | nr::FUTEX_WAITV
         | nr::TIMERFD_SETTIME
         | nr::TIMER_SETTIME
+        | nr::TIMER_DELETE
         | nr::POLL
+        | nr::PPOLL
         | nr::SELECT
+        | nr::PSELECT6
         | nr::EPOLL_WAIT
+        | nr::EPOLL_PWAIT
+        | nr::EPOLL_PWAIT2
+        | nr::RT_SIGTIMEDWAIT
+        | nr::SEMTIMEDOP
+        | nr::IO_GETEVENTS
+        | nr::IO_PGETEVENTS
+        | nr::RECVMMSG
+        | nr::MQ_TIMEDSEND
+        | nr::MQ_TIMEDRECEIVE
+        | nr::PAUSE
         | nr::ALARM
         | nr::SETITIMER => time::answer(thread, call),
 
@@ -108,6 +124,9 @@ fn answer(thread: &mut Thread, call: Call) -> i64 {
             operations::output_is_terminal(thread, call)
         }
         nr::READ => files::read(thread, call),
+        nr::RECVFROM | nr::RECVMSG | nr::ACCEPT | nr::ACCEPT4 | nr::CONNECT | nr::SENDTO | nr::SENDMSG => {
+            waits::on_socket(thread, call)
+        }
         nr::WRITE
         | nr::WRITEV
         | nr::PWRITE64

@@ -3,13 +3,13 @@
 use wire::control::MAX_PAYLOAD;
 use wire::record::{Header, kind};
 
-use crate::layout;
+use crate::load::user;
 use crate::pm;
 use crate::ring;
 use crate::thread::Thread;
 
-/// Contract rule 2: long writes are cut at these borders of the pool offset.
-const BORDER: u64 = MAX_PAYLOAD as u64;
+/// Contract rule 2: long writes are cut at these boundaries of the pool offset.
+const BOUNDARY: u64 = MAX_PAYLOAD as u64;
 
 /// A header for an event at the `syscall` instruction under way.
 pub fn header(thread: &mut Thread, kind: u8) -> Header {
@@ -35,21 +35,20 @@ pub fn kernel_write(thread: &mut Thread, address: u64, len: u64) {
     for piece in pieces {
         for (offset, len) in cut(piece.offset, piece.len) {
             let address = piece.start + (offset - piece.offset);
-            // SAFETY: the alias of a mapped range is readable.
-            let bytes = unsafe { core::slice::from_raw_parts(layout::alias(address) as *const u8, len as usize) };
-            order.put(Header { address, ..header }, &[bytes]);
+            let Some(bytes) = user::copy_in(address, len) else { continue };
+            order.put(Header { address, ..header }, &[&bytes]);
         }
     }
 }
 
-/// `offset..offset+len` of a pool in stretches that cross no border.
+/// `offset..offset+len` of a pool in parts that cross no boundary.
 pub fn cut(offset: u64, len: u64) -> impl Iterator<Item = (u64, u64)> {
     let end = offset + len;
     let mut at = offset;
     core::iter::from_fn(move || {
-        let stretch = (BORDER - at % BORDER).min(end - at);
-        let here = (stretch != 0).then_some((at, stretch));
-        at += stretch;
+        let part = (BOUNDARY - at % BOUNDARY).min(end - at);
+        let here = (part != 0).then_some((at, part));
+        at += part;
         here
     })
 }

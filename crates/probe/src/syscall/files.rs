@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
-use super::{buffers, event, names, proc, random};
+use super::{buffers, event, names, proc, random, timers, waits};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring;
@@ -47,7 +47,10 @@ pub fn read(thread: &mut Thread, call: Call) -> i64 {
     if random::serves(call.fd(0)) {
         return random::fill(thread, call.args[1], call.args[2]);
     }
-    buffers::pass(thread, call)
+    let result = waits::on_socket(thread, call);
+    // Of a timer, perhaps.
+    timers::catch_up();
+    result
 }
 
 /// Tells the host if the file's length has changed.
@@ -164,7 +167,7 @@ pub fn resize(thread: &mut Thread, call: Call) -> i64 {
     {
         return resize_other(thread, call, &before);
     }
-    let result = call.pass(thread);
+    let result = buffers::pass(thread, call);
     if result < 0 || !pools::any() {
         return result;
     }

@@ -4,7 +4,7 @@ use super::dispatch::Call;
 use super::event;
 use crate::layout;
 use crate::load::{heap, modules, space};
-use crate::memory::{SpinGuard, SpinLock};
+use crate::lock::{SpinGuard, SpinLock};
 use crate::pm::shared::is_writable_fd;
 use crate::pm::{self, Range, Shadow, mapping, pools, shared};
 use crate::recover::dense;
@@ -38,8 +38,8 @@ pub fn hold_for_fork(call: Call) -> Option<SpinGuard<'static>> {
 
 /// The short locks of this side, for the moment of the fork itself. Nothing that looks up PM, modules or engine memory
 /// may run while they are held.
-pub fn fork_locks() -> [SpinGuard<'static>; 4] {
-    [shared::lock().lock(), pm::lock().lock(), modules::lock().lock(), space::lock().lock()]
+pub fn hold_tables() -> impl Sized {
+    (shared::hold(), pm::hold(), modules::hold(), space::hold())
 }
 
 fn pages(len: u64) -> u64 {
@@ -94,6 +94,7 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
         modules::unmapped(start, len);
     }
     if let Some(pool) = pool {
+        mapping::join(thread, pool, fd);
         mapping::added(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() }, flags, fd);
     } else if of_file {
         shared::mapped(fd, start, len, offset, prot);

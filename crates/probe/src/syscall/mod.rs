@@ -1,6 +1,5 @@
 //! The program's system calls. Most go to the kernel as they are; the rest is in one file per family.
 
-pub mod arity;
 pub mod buffers;
 pub mod descriptors;
 pub mod dispatch;
@@ -14,5 +13,8 @@ pub mod proc;
 pub mod random;
 pub mod refused;
 pub mod time;
+pub mod timers;
+pub mod vectors;
+pub mod waits;
 
 pub use dispatch::handle;

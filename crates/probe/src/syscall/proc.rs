@@ -40,7 +40,7 @@ fn own_entry(path: &[u8]) -> Option<&[u8]> {
 
 /// The path to use instead of `/proc/self/exe`; `None`: it is another path.
 pub fn executable_behind(path: &[u8]) -> Option<Vec<u8>> {
-    (own_entry(path)? == b"exe").then(|| modules::executable().to_vec())
+    (own_entry(path)? == b"exe").then(modules::executable)
 }
 
 /// An open that must not show the recorder; `None`: an ordinary one.
@@ -56,7 +56,7 @@ pub fn open(thread: &mut Thread, mut call: Call) -> Option<i64> {
         _ => call.args[at + 1],
     };
     if entry == b"exe" {
-        let mut path = modules::executable().to_vec();
+        let mut path = modules::executable();
         path.push(0);
         call.args[at] = path.as_ptr() as u64;
         return Some(call.pass(thread));
@@ -152,7 +152,7 @@ pub fn by_path(thread: &mut Thread, mut call: Call) -> i64 {
         super::event::kernel_write(thread, call.args[at + 1], path.len() as u64);
         return path.len() as i64;
     }
-    let mut path = modules::executable().to_vec();
+    let mut path = modules::executable();
     path.push(0);
     call.args[at] = path.as_ptr() as u64;
     buffers::pass(thread, call)

@@ -10,7 +10,7 @@ use super::buffers;
 use super::dispatch::Call;
 use super::event;
 use crate::load::user;
-use crate::memory::SpinLock;
+use crate::lock::Locked;
 use crate::pm::pools::Stat;
 use crate::ring;
 use crate::sys;
@@ -53,9 +53,8 @@ pub fn fill(thread: &mut Thread, address: u64, len: u64) -> i64 {
 }
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
-static LOCK: SpinLock = SpinLock::new();
 /// Descriptors of `/dev/urandom` and `/dev/random`.
-static mut DESCRIPTORS: Vec<i32> = Vec::new();
+static DESCRIPTORS: Locked<Vec<i32>> = Locked::new(Vec::new());
 
 fn is_random_device(fd: i32) -> bool {
     const RANDOM: u64 = 0x108;
@@ -72,9 +71,7 @@ pub fn opened(fd: i32, path: u64) {
     if !path.ends_with(b"random") || !is_random_device(fd) {
         return;
     }
-    let _guard = LOCK.lock();
-    // SAFETY: the lock is held.
-    let descriptors = unsafe { &mut *core::ptr::addr_of_mut!(DESCRIPTORS) };
+    let mut descriptors = DESCRIPTORS.lock();
     if !descriptors.contains(&fd) {
         descriptors.push(fd);
         COUNT.store(descriptors.len() as u32, Ordering::Relaxed);
@@ -86,11 +83,7 @@ pub fn serves(fd: i32) -> bool {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return false;
     }
-    let known = {
-        let _guard = LOCK.lock();
-        // SAFETY: the lock is held.
-        unsafe { (*core::ptr::addr_of!(DESCRIPTORS)).contains(&fd) }
-    };
+    let known = DESCRIPTORS.lock().contains(&fd);
     // It may have been closed and its number given to another file.
     known && is_random_device(fd)
 }

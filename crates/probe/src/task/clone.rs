@@ -32,9 +32,15 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
         const EAGAIN: i64 = 11;
         return -EAGAIN;
     }
+    if request.id_places().iter().any(|&place| crate::pm::is_pm(place)) {
+        crate::refuse!(
+            thread,
+            "the program lets the kernel write thread ids into a pool (clone), which cannot be recorded"
+        );
+    }
     // From now on stores and their records are kept together by the order lock.
     control().many_tasks.store(1, Ordering::SeqCst);
-    crate::memory::parallel();
+    crate::lock::parallel();
     exit::claim_memory(thread);
     if request.has(CLONE_VM) { share(thread, request) } else { copy(thread, request) }
 }
@@ -115,9 +121,10 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     // The child shall not find what is the parent's to tell.
     crate::flow::buffer::flush(order.thread());
     let result = {
-        let _short = memory_calls::fork_locks();
-        let _paths = context::path::fork_locks();
-        let _heap = memory::heap_lock().lock();
+        let _short = memory_calls::hold_tables();
+        let _paths = context::path::hold();
+        let _regions = translate::code::hold();
+        let _heap = memory::heap_lock();
         // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
         unsafe { sys::call(call, args) }
     };
@@ -152,6 +159,7 @@ pub fn become_run(thread: &mut Thread) {
 }
 
 fn become_copy(thread: &mut Thread, number: u32, process: u32, request: &Request) {
+    crate::syscall::timers::after_fork();
     translate::hints::in_child();
     thread.holds_order = 0;
     thread.pending = 0;

@@ -14,7 +14,7 @@ use crate::recover::reference;
 use crate::ring;
 use crate::signal;
 use crate::sys::{EFAULT, ENOENT, nr, sys};
-use crate::syscall::proc;
+use crate::syscall::{proc, vectors};
 use crate::thread::Thread;
 
 const AT_FDCWD: i32 = -100;
@@ -32,6 +32,10 @@ pub fn syscall(thread: &mut Thread, number: u64) -> i64 {
         nr::EXECVE => (AT_FDCWD, r.rdi, r.rsi, r.rdx, 0),
         _ => (r.rdi as i32, r.rsi, r.rdx, r.r10, r.r8),
     };
+    // Lists that lie in PM, or have strings there: the kernel gets copies.
+    let lists = if crate::pm::any() { [argv, envp].map(vectors::texts) } else { [None, None] };
+    let [argv, envp] = [(argv, &lists[0]), (envp, &lists[1])]
+        .map(|(given, copy)| copy.as_ref().map_or(given, |(list, _)| list.as_ptr() as u64));
     let slot = match path_to_open(dir, path, flags).and_then(|(shown, path)| prepare(thread, &shown, &path)) {
         Ok(slot) => slot,
         Err(error) => return error,

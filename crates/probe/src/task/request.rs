@@ -1,6 +1,6 @@
 //! What the program asks of `clone` and its kin, in one form.
 
-use crate::signal::careful;
+use crate::load::user;
 use crate::sys::{EFAULT, EINVAL, nr};
 use crate::thread::Thread;
 
@@ -8,6 +8,9 @@ pub const CLONE_VM: u64 = 0x100;
 pub const CLONE_SIGHAND: u64 = 0x800;
 pub const CLONE_VFORK: u64 = 0x4000;
 pub const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_PARENT_SETTID: u64 = 0x10_0000;
+const CLONE_CHILD_CLEARTID: u64 = 0x20_0000;
+const CLONE_CHILD_SETTID: u64 = 0x100_0000;
 pub const CLONE_NEWPID: u64 = 0x2000_0000;
 const SIGCHLD: u64 = 17;
 
@@ -54,9 +57,11 @@ impl Request {
         if size > size_of_val(&self.block) as u64 {
             return Err(-E2BIG);
         }
-        // SAFETY: `size` bytes of the block, checked above.
-        if !unsafe { careful::copy(self.block.as_mut_ptr() as u64, address, size as usize) } {
-            return Err(-EFAULT);
+        let Some(bytes) = user::copy_in(address, size) else { return Err(-EFAULT) };
+        for (word, bytes) in self.block.iter_mut().zip(bytes.chunks(8)) {
+            let mut full = [0; 8];
+            full[..bytes.len()].copy_from_slice(bytes);
+            *word = u64::from_le_bytes(full);
         }
         if (self.block[STACK] == 0) != (self.block[STACK_SIZE] == 0) {
             return Err(-EINVAL);
@@ -66,6 +71,20 @@ impl Request {
         self.number = nr::CLONE3;
         self.args[1] = size;
         Ok(self)
+    }
+
+    /// Where the kernel writes thread ids, now or later.
+    pub fn id_places(&self) -> [u64; 2] {
+        /// `struct clone_args`: `child_tid` and `parent_tid`.
+        const CHILD: usize = 2;
+        const PARENT: usize = 3;
+        let (parent, child) = if self.number == nr::CLONE3 {
+            (self.block[PARENT], self.block[CHILD])
+        } else {
+            (self.args[2], self.args[3])
+        };
+        let parent = if self.has(CLONE_PARENT_SETTID) { parent } else { 0 };
+        [parent, if self.has(CLONE_CHILD_CLEARTID | CLONE_CHILD_SETTID) { child } else { 0 }]
     }
 
     pub fn has(&self, flag: u64) -> bool {

@@ -3,11 +3,11 @@
 use core::arch::global_asm;
 
 use super::clone::announce_process;
-use crate::gate::pass;
 use crate::ring;
 use crate::signal;
 use crate::sys::{nr, sys};
 use crate::thread::Thread;
+use crate::trampoline::pass;
 
 global_asm!(
     // rdi = number, rsi = six arguments, rdx = the child's structure. The child comes up on the stack named by the

@@ -6,10 +6,11 @@ use alloc::vec::Vec;
 use wire::record::{Header, kind};
 
 use super::clone::as_thread;
-use crate::memory::SpinLock;
+use crate::load::user;
+use crate::lock::Locked;
 use crate::pm;
 use crate::ring;
-use crate::signal::{self, careful};
+use crate::signal;
 use crate::sys::nr;
 use crate::thread::Thread;
 
@@ -20,26 +21,16 @@ struct Child {
     thread: u32,
 }
 
-static LOCK: SpinLock = SpinLock::new();
-static mut CHILDREN: Vec<Child> = Vec::new();
-
-fn children<T>(change: impl FnOnce(&mut Vec<Child>) -> T) -> T {
-    let _guard = LOCK.lock();
-    // SAFETY: the lock is held.
-    change(unsafe { &mut *core::ptr::addr_of_mut!(CHILDREN) })
-}
+static CHILDREN: Locked<Vec<Child>> = Locked::new(Vec::new());
 
 /// A process that this one may wait for.
 pub fn started(pid: u32, thread: u32) {
-    children(|list| list.push(Child { pid, thread }));
+    CHILDREN.lock().push(Child { pid, thread });
 }
 
 /// In a forked child: the children are its parent's.
 pub fn after_fork() {
-    LOCK.reset();
-    // Another thread may have been at work on the list: it is left as it is, not freed.
-    // SAFETY: there is no other thread.
-    unsafe { core::ptr::addr_of_mut!(CHILDREN).write(Vec::new()) };
+    CHILDREN.reset(Vec::new());
 }
 
 /// `wait4` and `waitid`; `None`: leave it to the rest of the engine (results that go into PM are events).
@@ -64,7 +55,7 @@ fn wait4(thread: &mut Thread, mut args: [u64; 6]) -> i64 {
         let by = status & 0x7f;
         ended(thread, result as u32, (by != 0x7f).then_some(by));
     }
-    if result > 0 && wanted != 0 && !careful::write(wanted, &status) {
+    if result > 0 && wanted != 0 && !user::give(thread, wanted, &status) {
         return -EFAULT;
     }
     result
@@ -82,7 +73,7 @@ fn waitid(thread: &mut Thread, mut args: [u64; 6]) -> i64 {
     }
     let result = signal::blocking_syscall(thread, nr::WAITID, args);
     if result == 0
-        && let Some([_, _, code, _, pid, _, status]) = careful::read::<Info>(args[2])
+        && let Some([_, _, code, _, pid, _, status]) = user::read::<Info>(args[2])
         && pid != 0
     {
         match code {
@@ -97,10 +88,10 @@ fn waitid(thread: &mut Thread, mut args: [u64; 6]) -> i64 {
 /// A child is over: by a signal, by itself (0), or it only stopped.
 fn ended(thread: &mut Thread, pid: u32, by: Option<i32>) {
     let Some(by) = by else { return };
-    let found = children(|list| {
-        let at = list.iter().position(|child| child.pid == pid)?;
-        Some(list.swap_remove(at))
-    });
+    let found = {
+        let mut list = CHILDREN.lock();
+        list.iter().position(|child| child.pid == pid).map(|at| list.swap_remove(at))
+    };
     // What the engine catches itself it has told itself.
     if let Some(child) = found
         && by != 0

@@ -4,9 +4,9 @@
 use alloc::vec::Vec;
 
 use super::emit::Emit;
-use crate::gate::pass;
 use crate::ring::control;
 use crate::sys::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
+use crate::trampoline::pass;
 
 const DEFAULT_BYTES: u64 = 64 << 20;
 /// Room that a block may need at most.
@@ -17,7 +17,7 @@ pub struct Arena {
     pub start: u64,
     pub end: u64,
     pub at: u64,
-    /// A `jmp` to the gate for unknown indirect targets, within reach of this arena's blocks.
+    /// A `jmp` to the trampoline for unknown indirect targets, within reach of this arena's blocks.
     pub miss: u64,
     /// (start of a block in the cache, block), ascending.
     pub blocks: Vec<(u64, u32)>,
@@ -36,10 +36,10 @@ fn arenas() -> &'static mut Vec<Arena> {
     unsafe { &mut *core::ptr::addr_of_mut!(ARENAS) }
 }
 
-/// Pointers for `jmp [absolute]` into the gates: at fixed low addresses, since the probe is linked there.
+/// Pointers for `jmp [absolute]` into the trampolines: at fixed low addresses, since the probe is linked there.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Gates {
+pub struct Trampolines {
     pub exit: unsafe extern "C" fn(),
     pub miss: unsafe extern "C" fn(),
     pub syscall: unsafe extern "C" fn(),
@@ -55,31 +55,31 @@ pub struct Gates {
     pub is_pm: unsafe extern "C" fn(),
     pub flow: unsafe extern "C" fn(),
 }
-pub static GATES: Gates = Gates {
-    exit: pass::gate_exit,
-    miss: pass::gate_miss,
-    syscall: pass::gate_syscall,
-    emulate: pass::gate_emulate,
-    call: pass::gate_call,
-    record: crate::gate::record::gate_record,
-    record_keep: crate::gate::record::gate_record_keep,
-    note: crate::gate::note::gate_note,
-    note_keep: crate::gate::note::gate_note_keep,
-    cover: crate::cover::gate::gate_cover,
-    cover_keep: crate::cover::gate::gate_cover_keep,
-    take_order: crate::gate::record::gate_take_order,
-    is_pm: crate::gate::record::gate_is_pm,
-    flow: crate::flow::gate::gate_flow,
+pub static TRAMPOLINES: Trampolines = Trampolines {
+    exit: pass::trampoline_exit,
+    miss: pass::trampoline_miss,
+    syscall: pass::trampoline_syscall,
+    emulate: pass::trampoline_emulate,
+    call: pass::trampoline_call,
+    record: crate::trampoline::record::trampoline_record,
+    record_keep: crate::trampoline::record::trampoline_record_keep,
+    note: crate::trampoline::note::trampoline_note,
+    note_keep: crate::trampoline::note::trampoline_note_keep,
+    cover: crate::cover::trampoline::trampoline_cover,
+    cover_keep: crate::cover::trampoline::trampoline_cover_keep,
+    take_order: crate::trampoline::record::trampoline_take_order,
+    is_pm: crate::trampoline::record::trampoline_is_pm,
+    flow: crate::flow::trampoline::trampoline_flow,
 };
 
-/// The address of a gate's pointer.
-macro_rules! gate {
+/// The address of a trampoline's pointer.
+macro_rules! trampoline {
     ($name:ident) => {
-        &raw const $crate::translate::arena::GATES as u64
-            + core::mem::offset_of!($crate::translate::arena::Gates, $name) as u64
+        &raw const $crate::translate::arena::TRAMPOLINES as u64
+            + core::mem::offset_of!($crate::translate::arena::Trampolines, $name) as u64
     };
 }
-pub(crate) use gate;
+pub(crate) use trampoline;
 
 /// The arena for code at `pc`: an existing one in reach with room, or a new one. `None`: no place in reach or no memory.
 pub fn for_code(pc: u64) -> Option<usize> {
@@ -177,7 +177,7 @@ fn create(pc: u64) -> Option<usize> {
         }
         if sys::map_anonymous(start, bytes, PROT_READ | PROT_WRITE | PROT_EXEC) == start as i64 {
             let mut emit = Emit { at: start, end: start + bytes, full: false };
-            emit.jump_through(gate!(miss));
+            emit.jump_through(trampoline!(miss));
             let arena =
                 Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new(), retired: None };
             arenas().push(arena);

@@ -5,11 +5,12 @@ use core::mem::offset_of;
 
 use isa::scan::Class;
 
-use super::arena::gate;
+use super::arena::trampoline;
 use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
+use super::code::Bytes;
 use super::emit::{RCX, RDX};
-use super::learned;
+use super::instrumented;
 use super::live::relative_target;
 use crate::thread::Thread;
 use crate::{cover, layout};
@@ -25,8 +26,8 @@ pub enum After {
     End,
 }
 
-pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
-    let target = || relative_target(i.pc, i.bytes, i.scan.len, i.scan.imm_at);
+pub fn emit(b: &mut Builder<'_>, i: Instruction) -> After {
+    let target = || relative_target(i.pc, &i.bytes, i.scan.len, i.scan.imm_at);
     match i.scan.class {
         Class::JccRel => {
             let at = b.emit.jcc(i.scan.cond);
@@ -84,7 +85,7 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
                 return After::End;
             }
             spill(b);
-            if i.scan.has_modrm_memory() && learned::loading() && learned::is_learned(i.pc) {
+            if i.scan.has_modrm_memory() && instrumented::loading() && instrumented::is_known(i.pc) {
                 super::loads::branch_target(b, i);
             } else {
                 b.mark(Flavour::Clean, i.pc, 0);
@@ -100,7 +101,7 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) -> After {
         }
         Class::Syscall => {
             b.emit.save_imm64(offset_of!(Thread, target), i.next());
-            b.emit.jump_through(gate!(syscall));
+            b.emit.jump_through(trampoline!(syscall));
             After::End
         }
         _ => After::NotABranch,
@@ -122,7 +123,7 @@ fn through_table(b: &mut Builder<'_>) {
 }
 
 /// `mov rdx, operand` from the bytes of `jmp/call operand`: FF /4 and FF /2 become 8B with register rdx.
-fn load_target(b: &mut Builder<'_>, i: Instruction<'_>) {
+fn load_target(b: &mut Builder<'_>, i: Instruction) {
     let mut bytes = [0u8; 16];
     let mut len = 0;
     let modrm_at = i.scan.modrm_at as usize;
@@ -157,12 +158,12 @@ fn load_target(b: &mut Builder<'_>, i: Instruction<'_>) {
     scan.len = len as u8;
     scan.disp_at = new_disp_at as u8;
     scan.modrm_at = (new_disp_at - 1) as u8;
-    let moved = Instruction { pc: i.pc, bytes: &bytes[..len], scan };
+    let moved = Instruction { pc: i.pc, bytes: Bytes::from(&bytes[..len]), scan };
     let disp = target.wrapping_sub(moved.next()) as i64;
     match i32::try_from(disp) {
         Ok(disp) => {
             bytes[new_disp_at..new_disp_at + 4].copy_from_slice(&disp.to_le_bytes());
-            let moved = Instruction { pc: i.pc, bytes: &bytes[..len], scan };
+            let moved = Instruction { pc: i.pc, bytes: Bytes::from(&bytes[..len]), scan };
             let end = b.emit.at + len as u64;
             if i32::try_from(target.wrapping_sub(end) as i64).is_ok() || target < 1 << 31 {
                 b.copy(moved);
@@ -180,8 +181,8 @@ fn far_target(b: &mut Builder<'_>, target: u64) {
 }
 
 /// Pushes the return address that the program expects.
-fn push_return(b: &mut Builder<'_>, i: Instruction<'_>) {
-    let instrumented = learned::is_learned(i.pc);
+fn push_return(b: &mut Builder<'_>, i: Instruction) {
+    let instrumented = instrumented::is_known(i.pc);
     if instrumented {
         super::implicit::before(b, i);
     }

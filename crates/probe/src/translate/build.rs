@@ -7,10 +7,11 @@ use core::mem::offset_of;
 
 use isa::scan::{Class, Scan, scan};
 
-use super::arena::{self, gate};
+use super::arena::{self, trampoline};
 use super::block::{self, Block, Flavour, Mark};
+use super::code::Bytes;
 use super::emit::{self, Emit, RCX, RDX, Reg};
-use super::{branch, code, emulate, learned, link, marked, order, watch};
+use super::{branch, code, emulate, instrumented, link, marked, order, watch};
 use crate::thread::Thread;
 
 /// Blocks go on past conditional jumps and through direct jumps, up to this many instructions.
@@ -47,13 +48,13 @@ impl fmt::Debug for Builder<'_> {
 
 /// One instruction of the program.
 #[derive(Clone, Copy, Debug)]
-pub struct Instruction<'a> {
+pub struct Instruction {
     pub pc: u64,
-    pub bytes: &'a [u8],
+    pub bytes: Bytes,
     pub scan: Scan,
 }
 
-impl Instruction<'_> {
+impl Instruction {
     pub fn next(&self) -> u64 {
         self.pc + self.scan.len as u64
     }
@@ -211,7 +212,7 @@ impl<'a> Builder<'a> {
                 // Its stores to itself go to the alias, unseen by us as changes of code.
                 return emulate::emit(self, pc, pc, emulate::What::CodeInPm);
             }
-            let Some(scan) = scan(bytes) else {
+            let Some(scan) = scan(&bytes) else {
                 // The instruction reaches into a page that is not there: it faults when it runs.
                 return emulate::emit(self, pc, pc, emulate::What::NoCode);
             };
@@ -263,11 +264,11 @@ impl<'a> Builder<'a> {
         self.exit(at, target);
     }
 
-    pub fn straight(&mut self, i: Instruction<'_>) {
+    pub fn straight(&mut self, i: Instruction) {
         match i.scan.class {
             Class::Clflush | Class::Clflushopt | Class::Clwb | Class::Cldemote => order::emit_flush(self, i),
             Class::Sfence | Class::Mfence => order::emit_fence(self, i),
-            _ if learned::is_learned(i.pc) => learned::emit(self, i),
+            _ if instrumented::is_known(i.pc) => instrumented::emit(self, i),
             Class::Plain if marked::is_mark(i) => marked::emit(self, i),
             Class::Locked => order::emit_locked(self, i),
             Class::Plain | Class::Lfence | Class::Cpuid | Class::Int3 | Class::Ud | Class::Hlt | Class::IntN => {
@@ -278,7 +279,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Copies an instruction; a rip-relative operand gets a new displacement.
-    pub fn copy(&mut self, i: Instruction<'_>) {
+    pub fn copy(&mut self, i: Instruction) {
         let bytes = &i.bytes[..i.scan.len as usize];
         if i.scan.disp_at == 0 {
             return self.emit.bytes(bytes);
@@ -298,7 +299,7 @@ impl<'a> Builder<'a> {
             self.emit.u32(target as u32);
             self.emit.bytes(&bytes[at + 4..]);
         } else {
-            learned::copy_far(self, i, target);
+            instrumented::copy_far(self, i, target);
         }
     }
 
@@ -337,7 +338,7 @@ impl<'a> Builder<'a> {
             let stub = self.emit.at;
             let number = link::add(displacement, target, stub);
             self.emit.save_imm(offset_of!(Thread, arg), number);
-            self.emit.jump_through(gate!(exit));
+            self.emit.jump_through(trampoline!(exit));
             emit::patch(displacement, stub);
         }
         count

@@ -1,12 +1,16 @@
 //! The program's executable memory: what may be translated, and noticing when it changes.
 
 use alloc::vec::Vec;
+use core::ops::Deref;
 
 use super::{block, link};
 use crate::context::path;
+use crate::lock::Locked;
 use crate::pm::shared;
+use crate::signal::careful;
 use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
 use crate::thread::Thread;
+use crate::trampoline::peek;
 
 /// Executable memory of the program.
 #[derive(Clone, Copy, Debug)]
@@ -16,39 +20,82 @@ struct Region {
     prot: u64,
 }
 
-static mut REGIONS: Vec<Region> = Vec::new();
+/// Changed with the engine lock held as well.
+static REGIONS: Locked<Vec<Region>> = Locked::new(Vec::new());
 
-fn regions() -> &'static mut Vec<Region> {
-    // SAFETY: changed and read with the engine lock held.
-    unsafe { &mut *core::ptr::addr_of_mut!(REGIONS) }
+/// Holds the list, for fork.
+pub fn hold() -> impl Sized {
+    REGIONS.lock()
+}
+
+/// The region that an address lies in.
+fn region_at(address: u64) -> Option<Region> {
+    REGIONS.lock().iter().find(|r| (r.start..r.end).contains(&address)).copied()
 }
 
 const PAGE: u64 = 4096;
 /// The longest instruction.
 const LONGEST: u64 = 15;
 
-/// The bytes of the instruction at `pc`: at most 15, fewer where executable memory ends. `None`: not executable.
-pub fn bytes(pc: u64) -> Option<&'static [u8]> {
-    let mut end = regions().iter().find(|r| (r.start..r.end).contains(&pc))?.end;
+/// The bytes of an instruction.
+#[derive(Clone, Copy, Debug)]
+pub struct Bytes {
+    bytes: [u8; 16],
+    len: u8,
+}
+
+impl From<&[u8]> for Bytes {
+    /// At most 16 of them: no instruction is longer than 15.
+    fn from(from: &[u8]) -> Bytes {
+        let mut bytes = [0; 16];
+        let len = from.len().min(16);
+        bytes[..len].copy_from_slice(&from[..len]);
+        Bytes { bytes, len: len as u8 }
+    }
+}
+
+impl Deref for Bytes {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.bytes[..self.len as usize]
+    }
+}
+
+/// The bytes of the instruction at `pc`: at most 15, fewer where executable memory ends. `None`: not executable, or not there (a
+/// file may have become shorter).
+pub fn bytes(pc: u64) -> Option<Bytes> {
+    let mut end = region_at(pc)?.end;
     while end < pc + LONGEST {
-        match regions().iter().find(|r| r.start == end) {
+        match region_at(end) {
             Some(next) => end = next.end,
             None => break,
         }
     }
-    // SAFETY: the program's own mapping, readable (x86 has no execute-only memory without protection keys).
-    Some(unsafe { core::slice::from_raw_parts(pc as *const u8, (end - pc).min(LONGEST) as usize) })
+    if end >= pc + 16
+        && let Some([low, high]) = peek::pair(pc)
+    {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&low.to_le_bytes());
+        bytes[8..].copy_from_slice(&high.to_le_bytes());
+        return Some(Bytes { bytes, len: LONGEST as u8 });
+    }
+    let mut found = Bytes { bytes: [0; 16], len: 0 };
+    for at in pc..end.min(pc + LONGEST) {
+        let Some(byte) = careful::read::<u8>(at) else { break };
+        found.bytes[found.len as usize] = byte;
+        found.len += 1;
+    }
+    (found.len != 0).then_some(found)
 }
 
 /// Is this the address behind a call instruction? Looks at the bytes in front of it: `call rel32`, or `call r/m` in its
-/// possible lengths. Needs no lock that the caller may hold: a stale answer only misses a frame.
+/// possible lengths.
 pub fn follows_call(address: u64) -> bool {
-    let executable = |a: u64| regions().iter().any(|r| (r.start..r.end).contains(&a));
+    let executable = |a: u64| region_at(a).is_some();
     if address < 16 || !executable(address) || !executable(address - 7) {
         return false;
     }
-    // SAFETY: executable memory of the program, readable.
-    let before = unsafe { core::slice::from_raw_parts((address - 7) as *const u8, 7) };
+    let Some(before) = careful::read::<[u8; 7]>(address - 7) else { return false };
     let is_call_indirect = |modrm: u8| modrm & 0x38 == 0x10;
     before[2] == 0xe8 || (2..=7).any(|len| before[7 - len] == 0xff && is_call_indirect(before[8 - len]))
 }
@@ -58,7 +105,7 @@ pub fn mapped(start: u64, len: u64, prot: u64) {
     let _guard = super::lock().lock();
     cut(start, start + round(len));
     if prot & PROT_EXEC != 0 {
-        regions().push(Region { start, end: start + round(len), prot });
+        REGIONS.lock().push(Region { start, end: start + round(len), prot });
     }
 }
 
@@ -71,7 +118,7 @@ pub fn unmapped(start: u64, len: u64) {
 pub fn protected(start: u64, len: u64, prot: u64) {
     let _guard = super::lock().lock();
     let end = start + round(len);
-    let same = regions().iter().any(|r| r.start <= start && end <= r.end && r.prot == prot);
+    let same = REGIONS.lock().iter().any(|r| r.start <= start && end <= r.end && r.prot == prot);
     if same {
         // The program lifts our write protection again: it may be about to write.
         if prot & PROT_WRITE != 0 {
@@ -81,14 +128,13 @@ pub fn protected(start: u64, len: u64, prot: u64) {
     }
     cut(start, end);
     if prot & PROT_EXEC != 0 {
-        regions().push(Region { start, end, prot });
+        REGIONS.lock().push(Region { start, end, prot });
     }
 }
 
 /// The protection of executable memory, as the program set it; `None`: not executable.
 pub fn protection(address: u64) -> Option<u64> {
-    let _guard = super::lock().lock();
-    regions().iter().find(|r| (r.start..r.end).contains(&address)).map(|r| r.prot)
+    region_at(address).map(|r| r.prot)
 }
 
 fn round(len: u64) -> u64 {
@@ -99,7 +145,8 @@ fn round(len: u64) -> u64 {
 fn cut(start: u64, end: u64) {
     let mut touched = false;
     let mut rest = Vec::new();
-    regions().retain_mut(|r| {
+    let mut regions = REGIONS.lock();
+    regions.retain_mut(|r| {
         if r.end <= start || end <= r.start {
             return true;
         }
@@ -117,7 +164,8 @@ fn cut(start: u64, end: u64) {
             false
         }
     });
-    regions().extend(rest);
+    regions.extend(rest);
+    drop(regions);
     if touched {
         drop_blocks(start, end);
         path::forget();
@@ -136,7 +184,7 @@ fn drop_blocks(start: u64, end: u64) {
 pub fn translated(pages: &[u64]) {
     for &page in pages {
         let start = page * PAGE;
-        if let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&start))
+        if let Some(region) = region_at(start)
             && region.prot & PROT_WRITE != 0
             && !crate::pm::is_pm(start)
         {
@@ -171,7 +219,7 @@ pub fn write_fault(_thread: &mut Thread, address: u64) -> bool {
     if !elsewhere.is_empty() {
         return true;
     }
-    let Some(region) = regions().iter().find(|r| (r.start..r.end).contains(&address)).copied() else { return false };
+    let Some(region) = region_at(address) else { return false };
     if region.prot & PROT_WRITE == 0 || crate::pm::is_pm(address) {
         return false;
     }

@@ -6,13 +6,13 @@ use core::sync::atomic::Ordering;
 use isa::scan::Class;
 use wire::control::option;
 
-use super::arena::gate;
+use super::arena::trampoline;
 use super::block::Flavour;
 use super::build::{Builder, Instruction};
 use crate::ring::control;
 use crate::thread::Thread;
 
-/// What to do at a `gate_emulate`. In `Thread::arg`, with a register number in the second byte and an operand size in
+/// What to do at a `trampoline_emulate`. In `Thread::arg`, with a register number in the second byte and an operand size in
 /// the third where one is needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -38,12 +38,12 @@ fn emit_with(b: &mut Builder<'_>, pc: u64, next: u64, argument: u32) {
     b.mark(Flavour::Clean, pc, 0);
     b.emit.save_imm64(offset_of!(Thread, target), next);
     b.emit.save_imm(offset_of!(Thread, arg), argument);
-    b.emit.jump_through(gate!(emulate));
+    b.emit.jump_through(trampoline!(emulate));
 }
 
 /// An instruction that the scanner does not know: if it is none at all, it faults as it would natively.
-pub fn emit_unknown(b: &mut Builder<'_>, i: Instruction<'_>) {
-    let mut decoder = iced_x86::Decoder::with_ip(64, i.bytes, i.pc, iced_x86::DecoderOptions::NONE);
+pub fn emit_unknown(b: &mut Builder<'_>, i: Instruction) {
+    let mut decoder = iced_x86::Decoder::with_ip(64, &i.bytes, i.pc, iced_x86::DecoderOptions::NONE);
     let decoded = decoder.decode();
     b.mark(Flavour::Clean, i.pc, 0);
     if decoded.is_invalid() {
@@ -54,7 +54,7 @@ pub fn emit_unknown(b: &mut Builder<'_>, i: Instruction<'_>) {
 }
 
 /// Classes that are neither copied nor branches.
-pub fn emit_class(b: &mut Builder<'_>, i: Instruction<'_>, class: Class) {
+pub fn emit_class(b: &mut Builder<'_>, i: Instruction, class: Class) {
     let real_time = control().options & option::REAL_TSC != 0;
     let real_random = control().options & option::REAL_RANDOM != 0;
     let reg = (i.scan.modrm & 7) | (i.scan.rex & 1) << 3;
@@ -77,7 +77,7 @@ pub fn emit_class(b: &mut Builder<'_>, i: Instruction<'_>, class: Class) {
         Class::Xbegin => {
             // No transaction ever starts: eax says "aborted, do not retry" and the fallback path runs.
             b.emit.bytes(&[0xb8, 0, 0, 0, 0]);
-            let target = super::live::relative_target(i.pc, i.bytes, i.scan.len, i.scan.imm_at);
+            let target = super::live::relative_target(i.pc, &i.bytes, i.scan.len, i.scan.imm_at);
             b.jump_out(target);
         }
         Class::GsAccess => emit(b, i.pc, i.pc, What::Gs),
@@ -123,7 +123,8 @@ pub fn run(thread: &mut Thread) {
         );
     } else {
         let pc = thread.pc;
-        let bytes = super::code::bytes(pc).unwrap_or(&[]);
+        let bytes = super::code::bytes(pc);
+        let bytes: &[u8] = bytes.as_deref().unwrap_or_default();
         crate::refuse!(thread, "unsupported instruction at {pc:#x}: {bytes:02x?}");
     }
 }

@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use wire::control::FORK_HINTS;
 
-use super::{learned, link};
+use super::{instrumented, link};
 use crate::context::rule;
 use crate::ring::control;
 use crate::thread::Thread;
@@ -19,8 +19,8 @@ static IMAGE: AtomicU32 = AtomicU32::new(0);
 static SEEN: AtomicU32 = AtomicU32::new(0);
 
 const RULE: u64 = 1 << 47;
-const LEARNED: u64 = 1 << 62;
-/// Above the address and below `LEARNED`.
+const INSTRUMENTED: u64 = 1 << 62;
+/// Above the address and below `INSTRUMENTED`.
 const IMAGES: u32 = 0x3fff;
 
 /// In the child, right after fork.
@@ -34,8 +34,8 @@ pub fn translated(pc: u64) {
 }
 
 /// The instruction at `pc` was seen to touch PM.
-pub fn learned(pc: u64) {
-    leave(pc | LEARNED);
+pub fn instrumented(pc: u64) {
+    leave(pc | INSTRUMENTED);
 }
 
 /// The unwind rule of `pc` was looked up in the program's tables.
@@ -80,8 +80,8 @@ pub fn take(thread: &mut Thread) -> bool {
             continue;
         }
         let pc = hint & (RULE - 1);
-        if hint & LEARNED != 0 {
-            learned::learn_told(pc);
+        if hint & INSTRUMENTED != 0 {
+            instrumented::learn_told(pc);
         } else if hint & RULE != 0 {
             rule::at(pc, true);
         } else {

@@ -11,11 +11,11 @@ use iced_x86::{Decoder, DecoderOptions, Instruction as Decoded};
 use isa::effect::{Effect, Form, How, LoadForm, StateArea, StringAt, effect, loads};
 use wire::record::{Header, kind};
 
-use super::arena::gate;
+use super::arena::trampoline;
 use super::block::Flavour;
 use super::build::{Builder, Instruction};
 use super::emit::RSP;
-use super::{learned, marked, watch, written};
+use super::{instrumented, marked, watch, written};
 use crate::layout::alias;
 use crate::ring;
 use crate::thread::{Regs, Thread};
@@ -51,7 +51,7 @@ impl Shifted {
     }
 }
 
-/// What a call through `gate_call` is for: the top four bits of its 32-bit argument.
+/// What a call through `trampoline_call` is for: the top four bits of its 32-bit argument.
 pub mod tag {
     pub const BEFORE: u32 = 0;
     pub const AFTER: u32 = 1;
@@ -65,30 +65,30 @@ pub fn emit_call(b: &mut Builder<'_>, tag: u32, value: u32) {
     b.emit.save_imm64(offset_of!(Thread, arg), (tag << 28 | value) as u64);
     b.emit.save(offset_of!(Thread, app_rsp), RSP);
     b.emit.load(RSP, offset_of!(Thread, engine_rsp));
-    b.emit.call_through(gate!(call));
+    b.emit.call_through(trampoline!(call));
     b.emit.load(RSP, offset_of!(Thread, app_rsp));
 }
 
-pub fn before(b: &mut Builder<'_>, i: Instruction<'_>) {
-    let site = learned::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
+pub fn before(b: &mut Builder<'_>, i: Instruction) {
+    let site = instrumented::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
     emit_call(b, tag::BEFORE, site);
 }
 
-pub fn after(b: &mut Builder<'_>, i: Instruction<'_>) {
-    let site = learned::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
+pub fn after(b: &mut Builder<'_>, i: Instruction) {
+    let site = instrumented::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
     b.mark(Flavour::Busy, i.pc, 0);
     emit_call(b, tag::AFTER, site);
 }
 
 /// The instruction between its two calls.
-pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
+pub fn emit(b: &mut Builder<'_>, i: Instruction) {
     before(b, i);
-    b.mark(Flavour::Alias, i.pc, learned::NO_REG);
+    b.mark(Flavour::Alias, i.pc, instrumented::NO_REG);
     b.copy(i);
     after(b, i);
 }
 
-/// A call from a block (`gate_call`).
+/// A call from a block (`trampoline_call`).
 pub fn call(thread: &mut Thread) {
     thread.last_path = crate::thread::NO_PATH;
     let argument = thread.arg as u32;
@@ -156,7 +156,7 @@ fn shift(thread: &mut Thread, site: u32) {
     let (decoded, writes) = instruction(site);
     let regs = thread.regs;
     thread.shifted = Shifted { rdi: regs.rdi, rsi: regs.rsi, rcx: regs.rcx, rsp: regs.rsp, ..Shifted::default() };
-    if learned::loading() && !is_call(&decoded) {
+    if instrumented::loading() && !is_call(&decoded) {
         for load in loads(&decoded).iter() {
             if let Some((reg, at)) = load_address(thread, &decoded, &load.form)
                 && pm::is_pm(at)
@@ -268,7 +268,7 @@ fn shift_back(thread: &mut Thread, site: u32) {
     let pc = site::get(site).pc;
     let (rsp, rbp) = (thread.shifted.rsp, thread.regs.rbp);
     let context = if crate::recover::on() { 0 } else { crate::context::path::find(thread, pc, rsp, rbp) };
-    if learned::loading() && !matches!(writes, Some((None, _))) && !is_call(&decoded) {
+    if instrumented::loading() && !matches!(writes, Some((None, _))) && !is_call(&decoded) {
         let header = Header { kind: kind::LOAD, site, context, ..Header::default() };
         for load in loads(&decoded).iter() {
             match load.form {
@@ -286,7 +286,7 @@ fn shift_back(thread: &mut Thread, site: u32) {
             thread.pending = 0;
         }
         Some((Some(how), form)) if thread.shifted.stores => {
-            let aux = learned::store_aux(how);
+            let aux = instrumented::store_aux(how);
             let header = Header { kind: kind::STORE, aux, site, context, ..Header::default() };
             written::record(thread, &decoded, &form, header);
             if how != How::Plain {

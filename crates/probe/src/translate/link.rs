@@ -5,10 +5,10 @@ use alloc::vec::Vec;
 use super::block::{self, NONE};
 use super::emit::{self, Emit};
 use super::{arena, build};
-use crate::gate::pass;
 use crate::layout;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
 use crate::thread::Thread;
+use crate::trampoline::pass;
 
 /// A direct branch out of a block.
 #[derive(Clone, Copy, Debug)]
@@ -32,7 +32,7 @@ fn exits() -> &'static mut Vec<Exit> {
     unsafe { &mut *core::ptr::addr_of_mut!(EXITS) }
 }
 
-/// Maps the branch table, every entry to the gate for unknown targets.
+/// Maps the branch table, every entry to the trampoline for unknown targets.
 pub fn init() {
     sys::map_anonymous(layout::BRANCH_TABLE, layout::BRANCH_TABLE_BYTES, PROT_READ | PROT_WRITE);
     clear_table();
@@ -45,7 +45,7 @@ fn table() -> *mut u64 {
 fn clear_table() {
     for i in 0..1usize << 16 {
         // SAFETY: the table has 65536 entries; other threads read them as whole words.
-        unsafe { table().add(i).write_volatile(pass::gate_miss as *const () as u64) };
+        unsafe { table().add(i).write_volatile(pass::trampoline_miss as *const () as u64) };
     }
 }
 
@@ -225,9 +225,9 @@ fn enter_into_table(number: u32) {
     let block = block::get(number);
     // SAFETY: a slot of the table.
     let first = unsafe { slot(block.pc).read_volatile() };
-    // Whoever was first becomes the next of this one, if in reach; else the chain ends at the gate, which finds any block.
+    // Whoever was first becomes the next of this one, if in reach; else the chain ends at the trampoline, which finds any block.
     let miss = arena::get(block.arena as usize).miss;
-    let is_block = first != pass::gate_miss as *const () as u64;
+    let is_block = first != pass::trampoline_miss as *const () as u64;
     let next = if is_block && emit::reaches(block.chain, first) { first } else { miss };
     emit::patch(block.chain, next);
     // SAFETY: as above; one aligned word.
@@ -245,10 +245,10 @@ pub fn unlink(number: u32) {
         at = core::mem::replace(&mut exit.next, NONE);
     }
     if block.indirect != 0 {
-        // Its whole chain is taken apart; the gate puts together what is still needed.
+        // Its whole chain is taken apart; the trampoline puts together what is still needed.
         let chain = chain(block.pc);
         // SAFETY: a slot of the table; one aligned word.
-        unsafe { slot(block.pc).write_volatile(pass::gate_miss as *const () as u64) };
+        unsafe { slot(block.pc).write_volatile(pass::trampoline_miss as *const () as u64) };
         for member in chain {
             let member = block::get(member);
             emit::patch(member.chain, arena::get(member.arena as usize).miss);

@@ -11,14 +11,14 @@ const AHEAD: usize = 24;
 pub fn flags_before(mut pc: u64) -> bool {
     for _ in 0..AHEAD {
         let Some(bytes) = code::bytes(pc) else { return true };
-        let Some(Scan { len, class, flags, imm_at, .. }) = scan(bytes) else { return true };
+        let Some(Scan { len, class, flags, imm_at, .. }) = scan(&bytes) else { return true };
         match flags {
             FlagUse::Kills => return false,
             FlagUse::Reads => return true,
             FlagUse::Keeps | FlagUse::Mixed => {}
         }
         match class {
-            Class::JmpRel | Class::CallRel => pc = relative_target(pc, bytes, len, imm_at),
+            Class::JmpRel | Class::CallRel => pc = relative_target(pc, &bytes, len, imm_at),
             Class::Plain
             | Class::Locked
             | Class::Sfence

@@ -1,4 +1,4 @@
-//! Loads from PM (`--loads`). PM is then not even readable at the program's address: every access faults once, is learned,
+//! Loads from PM (`--loads`). PM is then not even readable at the program's address: every access faults once, is instrumented,
 //! and goes to the alias from then on.
 //!
 //! What is recorded: explicit memory operands and the sources of string instructions. Gathers, `pop` and `ret` from
@@ -11,11 +11,11 @@ use isa::scan::Class;
 use wire::record::kind;
 
 use super::build::{Builder, Instruction};
-use super::learned::{self, Slot, Value};
+use super::instrumented::{self, Slot, Value};
 use super::{emulate, implicit, order};
 use crate::site::{self, flag};
 
-/// The operand that this instruction reads, if the gate can record it.
+/// The operand that this instruction reads, if the trampoline can record it.
 fn explicit_size(decoded: &Decoded) -> Option<u32> {
     loads(decoded).iter().find_map(|load| match load.form {
         LoadForm::Explicit { size } | LoadForm::Masked { size, .. } | LoadForm::Expand { size, .. } => Some(size),
@@ -24,11 +24,11 @@ fn explicit_size(decoded: &Decoded) -> Option<u32> {
     })
 }
 
-pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
+pub fn emit(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded) {
     let what = effect(decoded);
     // A locked instruction records what it read as its old bytes.
     if matches!(what, Effect::Rmw(_)) {
-        return learned::emit_store(b, i, decoded, Slot::T0);
+        return instrumented::emit_store(b, i, decoded, Slot::T0);
     }
     let implicit_load = loads(decoded).iter().any(|load| {
         matches!(
@@ -45,40 +45,41 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
         // Reads and writes the same operand: the load first.
         (Some(size), Effect::Store(_)) => {
             note(b, i, decoded, size);
-            learned::emit_store(b, i, decoded, Slot::T0);
+            instrumented::emit_store(b, i, decoded, Slot::T0);
         }
         (Some(size), _) => load(b, i, decoded, size, Slot::T0),
-        (None, Effect::Store(_)) => learned::emit_store(b, i, decoded, Slot::T0),
+        (None, Effect::Store(_)) => instrumented::emit_store(b, i, decoded, Slot::T0),
         (None, _) if decoded.is_stack_instruction() => emulate::emit(b, i.pc, i.pc, emulate::What::Unsupported),
         (None, _) => b.copy(i),
     }
 }
 
-fn add_site(b: &mut Builder<'_>, i: Instruction<'_>) -> u32 {
+fn add_site(b: &mut Builder<'_>, i: Instruction) -> u32 {
     let same = order::same_path(b);
     site::add(b.thread, i.pc, &i.bytes[..i.scan.len as usize], (kind::LOAD, 0), 8, flag::CAPTURED | same)
 }
 
 /// An instruction that only reads its operand.
-fn load(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, size: u32, slot: Slot) {
+fn load(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, size: u32, slot: Slot) {
     let site = add_site(b, i);
-    learned::explicit(b, i, decoded, site, size, Value::Number(size), slot);
+    instrumented::explicit(b, i, decoded, site, size, Value::Number(size), slot);
 }
 
 /// Records that the operand is read, without the instruction itself.
-fn note(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, size: u32) {
+fn note(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, size: u32) {
     let site = add_site(b, i);
-    learned::touch(b, i, decoded, site, size);
+    instrumented::touch(b, i, decoded, site, size);
 }
 
 /// `mov rdx, [pointer in PM]` on behalf of an indirect branch; t0 is taken.
-pub fn branch_target(b: &mut Builder<'_>, i: Instruction<'_>) {
-    let mut decoded = learned::decode(i);
+pub fn branch_target(b: &mut Builder<'_>, i: Instruction) {
+    let mut decoded = instrumented::decode(i);
     debug_assert!(matches!(i.scan.class, Class::JmpInd | Class::CallInd) && decoded.op0_kind() == OpKind::Memory);
-    decoded = match Decoded::with2(iced_x86::Code::Mov_r64_rm64, iced_x86::Register::RDX, learned::operand(&decoded)) {
-        Ok(mov) => mov,
-        Err(_) => return emulate::emit(b, i.pc, i.pc, emulate::What::Unsupported),
-    };
+    decoded =
+        match Decoded::with2(iced_x86::Code::Mov_r64_rm64, iced_x86::Register::RDX, instrumented::operand(&decoded)) {
+            Ok(mov) => mov,
+            Err(_) => return emulate::emit(b, i.pc, i.pc, emulate::What::Unsupported),
+        };
     debug_assert!(decoded.mnemonic() == Mnemonic::Mov);
     load(b, i, &decoded, 8, Slot::T3);
 }

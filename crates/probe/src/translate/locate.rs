@@ -44,7 +44,7 @@ pub fn locate(rip: u64) -> Option<Where> {
 /// Puts back what the instrumentation at an [`Where::Alias`] changed, and gives up the order lock: the instruction faulted.
 pub fn undo(thread: &mut Thread, reg: Reg, regs: &mut Regs) {
     thread.shifted.undo(regs);
-    if reg != super::learned::NO_REG {
+    if reg != super::instrumented::NO_REG {
         regs.set(reg, thread.t0);
     }
     if thread.holds_order != 0 {

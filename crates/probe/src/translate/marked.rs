@@ -5,18 +5,18 @@ use wire::record::{Header, kind};
 
 use super::build::{Builder, Instruction};
 use super::implicit::{emit_call, tag};
-use super::learned;
+use super::instrumented;
 use crate::site;
 use crate::syscall::operations;
 use crate::thread::Thread;
 
-pub fn is_mark(i: Instruction<'_>) -> bool {
+pub fn is_mark(i: Instruction) -> bool {
     let bytes = &i.bytes[..i.scan.len as usize];
     bytes == mark::BEGIN || bytes == mark::END
 }
 
-pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
-    let site = learned::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
+pub fn emit(b: &mut Builder<'_>, i: Instruction) {
+    let site = instrumented::plain_site_locked(b.thread, i.pc, &i.bytes[..i.scan.len as usize]);
     emit_call(b, tag::OPERATION, site);
 }
 

@@ -1,7 +1,7 @@
 //! The translator: makes code that does what the program's code does, and records what reaches PM.
 //!
 //! Registers keep their places, so most instructions are copied byte for byte. Only control flow, rip-relative operands,
-//! flushes, fences, locked instructions and *learned* instructions (those that were seen to touch PM) are rewritten.
+//! flushes, fences, locked instructions and *instrumented* instructions (those that were seen to touch PM) are rewritten.
 
 pub mod arena;
 pub mod block;
@@ -12,7 +12,7 @@ pub mod emit;
 pub mod emulate;
 pub mod hints;
 pub mod implicit;
-pub mod learned;
+pub mod instrumented;
 pub mod link;
 pub mod live;
 pub mod loads;
@@ -25,12 +25,12 @@ pub mod written;
 
 pub use locate::{Where, locate, undo};
 
-use crate::memory::SpinLock;
+use crate::lock::SpinLock;
 use crate::thread::Thread;
 
 static ENGINE: SpinLock = SpinLock::new();
 
-/// The engine lock: guards code caches, blocks, sites and learned instructions of this process.
+/// The engine lock: guards code caches, blocks, sites and instrumented instructions of this process.
 pub fn lock() -> &'static SpinLock {
     &ENGINE
 }
@@ -41,11 +41,11 @@ pub fn init() {
 }
 
 /// The instruction at `pc` touches PM: from now on it is instrumented wherever it is translated.
-pub fn learn(thread: &mut Thread, pc: u64) {
-    learned::learn(thread, pc);
+pub fn instrument(thread: &mut Thread, pc: u64) {
+    instrumented::instrument(thread, pc);
 }
 
 /// The site of the `syscall` instruction that is being carried out (its event's place in the program).
 pub fn syscall_site(thread: &mut Thread) -> u32 {
-    learned::plain_site(thread, thread.pc.wrapping_sub(2), &[0x0f, 0x05])
+    instrumented::plain_site(thread, thread.pc.wrapping_sub(2), &[0x0f, 0x05])
 }

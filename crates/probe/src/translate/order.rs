@@ -6,30 +6,30 @@ use isa::scan::Class;
 use wire::control::Control;
 use wire::record::{fence, flush, kind};
 
-use super::arena::gate;
+use super::arena::trampoline;
 use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RCX, RSP};
-use super::learned::{self, NO_REG};
+use super::instrumented::{self, NO_REG};
 use super::live;
 use crate::layout;
 use crate::site;
 use crate::thread::Thread;
 
-/// Calls the record gate on the engine stack. The program's registers are in place; `ea` is set.
+/// Calls the record trampoline on the engine stack. The program's registers are in place; `ea` is set.
 pub fn record(b: &mut Builder<'_>, site: u32, keep_flags: bool) {
     b.emit.save_imm(offset_of!(Thread, site), site);
     b.emit.save(offset_of!(Thread, app_rsp), RSP);
     b.emit.load(RSP, offset_of!(Thread, engine_rsp));
-    let gate = match (crate::cover::on(), crate::recover::on(), keep_flags) {
-        (true, _, false) => gate!(cover),
-        (true, _, true) => gate!(cover_keep),
-        (_, false, false) => gate!(record),
-        (_, false, true) => gate!(record_keep),
-        (_, true, false) => gate!(note),
-        (_, true, true) => gate!(note_keep),
+    let trampoline = match (crate::cover::on(), crate::recover::on(), keep_flags) {
+        (true, _, false) => trampoline!(cover),
+        (true, _, true) => trampoline!(cover_keep),
+        (_, false, false) => trampoline!(record),
+        (_, false, true) => trampoline!(record_keep),
+        (_, true, false) => trampoline!(note),
+        (_, true, true) => trampoline!(note_keep),
     };
-    b.emit.call_through(gate);
+    b.emit.call_through(trampoline);
     b.emit.load(RSP, offset_of!(Thread, app_rsp));
 }
 
@@ -40,7 +40,7 @@ pub fn same_path(b: &mut Builder<'_>) -> u32 {
 
 /// Recorded first, then executed: a store of another thread in between then counts as not flushed, which is the safe
 /// side. (No order is promised to stores that do not synchronise with this thread.)
-pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
+pub fn emit_flush(b: &mut Builder<'_>, i: Instruction) {
     let aux = match i.scan.class {
         Class::Clflush => flush::CLFLUSH,
         Class::Clflushopt => flush::CLFLUSHOPT,
@@ -50,24 +50,24 @@ pub fn emit_flush(b: &mut Builder<'_>, i: Instruction<'_>) {
     let bytes = &i.bytes[..i.scan.len as usize];
     let same = same_path(b);
     let site = site::add(b.thread, i.pc, bytes, (kind::FLUSH, aux), 0, same);
-    let decoded = learned::decode(i);
+    let decoded = instrumented::decode(i);
     let keep = live::flags_before(i.next());
-    let reg = learned::free_register(&decoded);
+    let reg = instrumented::free_register(&decoded);
     b.emit.save(slot_t0(), reg);
-    learned::address(b, &decoded, reg);
+    instrumented::address(b, &decoded, reg);
     b.mark(Flavour::Busy, i.pc, 0);
     b.emit.save(offset_of!(Thread, ea), reg);
     b.emit.load(reg, slot_t0());
     record(b, site, keep);
-    if learned::loading() {
-        return learned::on_alias(b, i, &decoded);
+    if instrumented::loading() {
+        return instrumented::on_alias(b, i, &decoded);
     }
     b.mark(Flavour::Alias, i.pc, NO_REG);
     b.copy(i);
 }
 
 /// Executed first, then recorded.
-pub fn emit_fence(b: &mut Builder<'_>, i: Instruction<'_>) {
+pub fn emit_fence(b: &mut Builder<'_>, i: Instruction) {
     let aux = if i.scan.class == Class::Sfence { fence::SFENCE } else { fence::MFENCE };
     let bytes = &i.bytes[..i.scan.len as usize];
     let same = same_path(b);
@@ -91,7 +91,7 @@ fn flush_flow(b: &mut Builder<'_>, pc: u64) {
     b.tail(move |b| {
         let here = b.emit.at;
         b.emit.patch(many, here);
-        learned::on_engine_stack(b, gate!(flow));
+        instrumented::on_engine_stack(b, trampoline!(flow));
         let jump = b.emit.jmp();
         b.emit.patch(jump, back);
     });
@@ -99,7 +99,7 @@ fn flush_flow(b: &mut Builder<'_>, pc: u64) {
 
 /// A locked instruction that was never seen to touch PM: a fence, if the thread has something pending (contract rule 5).
 /// The test leaves the flags alone: they are usually what the instruction is for.
-pub fn emit_locked(b: &mut Builder<'_>, i: Instruction<'_>) {
+pub fn emit_locked(b: &mut Builder<'_>, i: Instruction) {
     if crate::flow::on() {
         flush_flow(b, i.pc);
         b.mark(Flavour::Clean, i.pc, 0);

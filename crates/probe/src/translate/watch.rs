@@ -62,7 +62,7 @@ pub fn emit_return(b: &mut Builder<'_>, _pc: u64) {
 pub fn entered(thread: &mut Thread, index: u32) {
     let regs = thread.regs;
     let wire::control::WatchSite { watch, address: pc, .. } = control().watch_sites[index as usize];
-    let Some(return_to) = crate::gate::peek::word(regs.rsp) else { return };
+    let Some(return_to) = crate::trampoline::peek::word(regs.rsp) else { return };
     // Frames that were left without returning (longjmp, exceptions) lie below.
     thread.watch_returns.retain(|p| p.rsp > regs.rsp + 8);
     thread.watch_returns.push(PendingReturn { watch, rsp: regs.rsp + 8, return_to });
@@ -75,7 +75,7 @@ pub fn entered(thread: &mut Thread, index: u32) {
             }
         }
     }
-    let site = super::learned::plain_site(thread, pc, &[]);
+    let site = super::instrumented::plain_site(thread, pc, &[]);
     let context = crate::context::path::find(thread, pc, regs.rsp, regs.rbp);
     let mut payload = [0u8; 48];
     for (i, value) in [regs.rdi, regs.rsi, regs.rdx, regs.rcx, regs.r8, regs.r9].into_iter().enumerate() {
@@ -94,7 +94,7 @@ pub fn returned(thread: &mut Thread, _value: u32) {
         }
         thread.watch_returns.pop();
         if last.rsp == regs.rsp {
-            let site = super::learned::plain_site(thread, last.return_to, &[]);
+            let site = super::instrumented::plain_site(thread, last.return_to, &[]);
             let context = crate::context::path::find(thread, last.return_to, regs.rsp, regs.rbp);
             let header = Header { kind: kind::RETURN, address: last.watch as u64, site, context, ..Header::default() };
             ring::order(thread).put(header, &[&regs.rax.to_le_bytes()]);

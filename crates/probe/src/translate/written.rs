@@ -22,12 +22,12 @@ fn whole(thread: &mut Thread, header: Header, address: u64, len: u64) {
     }
 }
 
-/// Records [address, address + len) as it is in PM now, cut at 4 KiB borders of the pool offset.
+/// Records [address, address + len) as it is in PM now, cut at 4 KiB boundaries of the pool offset.
 fn range(thread: &mut Thread, header: Header, address: u64, len: u64, descending: bool) {
     pieces(address, len, descending, |address, len| piece(thread, header, address, len));
 }
 
-/// Cuts a range of PM at 4 KiB borders of the pool offset.
+/// Cuts a range of PM at 4 KiB boundaries of the pool offset.
 fn pieces(address: u64, len: u64, descending: bool, mut each: impl FnMut(u64, u64)) {
     let offset = pm::lookup(address).map_or(0, |(_, offset, _)| offset);
     let first = (PIECE - offset % PIECE).min(len);

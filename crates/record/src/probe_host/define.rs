@@ -135,7 +135,8 @@ impl Translator<'_> {
         let severity = match header.aux {
             0 => Severity::Note,
             1 => Severity::Warning,
-            _ => return Err(HostError::Refused(text).into()),
+            2 => return Err(HostError::Refused(text).into()),
+            _ => return Err(HostError::Internal(text).into()),
         };
         self.note(severity, text);
         Ok(())

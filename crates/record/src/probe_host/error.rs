@@ -15,6 +15,9 @@ pub enum HostError {
     /// The probe cannot go on with this target, and says why.
     #[error("{0}")]
     Refused(String),
+    /// The probe made a mistake.
+    #[error("{0}")]
+    Internal(String),
     #[error(
         "the records of the target's process are damaged ({what} at byte {at} of the stream); the program may have \
              overwritten the probe's memory, please report it"

@@ -1,146 +1,184 @@
-//! Where the kernel writes into the target's memory.
+//! Where the kernel writes into the target's memory, as the prototypes tell ([`super::prototypes`]).
 //!
-//! Calls that people aim at PM have a rule. For all others, PM behind their pointer arguments is compared before
-//! and after: that shows every changed byte, though not bytes that were overwritten with what they were.
+//! What may be changed in parts is compared before and after: that shows every changed byte, though not bytes that were
+//! overwritten with what they were.
 
 use super::error::StepError;
 use super::kernel::SystemCall;
+use super::prototypes::{self, Extent, Pointer, Role};
 use super::ptrace;
 use super::session::{Session, Task};
 
-/// How much behind a pointer is compared for calls without a rule: larger than every structure of the kernel's.
+/// How much behind an opaque pointer is compared: larger than every structure of the kernel's.
 const COMPARED: u64 = 4096;
+/// `UIO_MAXIOV`.
+const MAX_VECTOR: u64 = 1024;
 
-/// Where a call writes.
-enum Rule {
-    /// As many bytes as it returns, at this argument.
-    Returned(usize),
-    /// So many bytes at this argument.
-    Fixed(usize, u64),
-    /// As many bytes as it returns, over the vector at this argument with this many elements.
-    Vector { at: usize, count: usize },
-    /// As many bytes as it returns, over the vector inside a `msghdr`.
-    Message(usize),
-    /// As `Message`, for a list of `mmsghdr`; the call returns how many it filled.
-    Messages(usize),
-    /// Nothing: pointers are only read.
-    Nothing,
+/// A pointer of a call under way.
+#[derive(Clone, Debug, Default)]
+pub struct Noted {
+    /// How much the kernel may touch.
+    most: u64,
+    /// PM behind it, before the call.
+    before: Vec<(u64, Vec<u8>)>,
+    /// The headers of messages, before the call.
+    headers: Vec<[u64; 7]>,
 }
 
-fn rule(number: i64) -> Option<Rule> {
-    Some(match number {
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_recvfrom | libc::SYS_readlink | libc::SYS_getdents64 => {
-            Rule::Returned(1)
-        }
-        libc::SYS_readlinkat => Rule::Returned(2),
-        libc::SYS_getcwd | libc::SYS_getrandom => Rule::Returned(0),
-        libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2 => Rule::Vector { at: 1, count: 2 },
-        libc::SYS_recvmsg => Rule::Message(1),
-        libc::SYS_recvmmsg => Rule::Messages(1),
-        libc::SYS_stat | libc::SYS_lstat | libc::SYS_fstat => Rule::Fixed(1, 144),
-        libc::SYS_newfstatat => Rule::Fixed(2, 144),
-        libc::SYS_clock_gettime => Rule::Fixed(1, 16),
-        libc::SYS_gettimeofday => Rule::Fixed(0, 16),
-        libc::SYS_uname => Rule::Fixed(0, 390),
-        libc::SYS_pipe | libc::SYS_pipe2 => Rule::Fixed(0, 8),
-        libc::SYS_write
-        | libc::SYS_pwrite64
-        | libc::SYS_writev
-        | libc::SYS_pwritev
-        | libc::SYS_pwritev2
-        | libc::SYS_sendto
-        | libc::SYS_sendmsg
-        | libc::SYS_open
-        | libc::SYS_openat
-        | libc::SYS_creat
-        | libc::SYS_mmap
-        | libc::SYS_munmap
-        | libc::SYS_mprotect
-        | libc::SYS_pkey_mprotect
-        | libc::SYS_mremap
-        | libc::SYS_msync
-        | libc::SYS_madvise
-        | libc::SYS_execve
-        | libc::SYS_execveat
-        | libc::SYS_exit
-        | libc::SYS_exit_group
-        | libc::SYS_rt_sigreturn
-        | libc::SYS_ftruncate
-        | libc::SYS_fallocate
-        | libc::SYS_fsync
-        | libc::SYS_fdatasync
-        | libc::SYS_close
-        | libc::SYS_brk => Rule::Nothing,
-        // A wait writes nothing; a wake writes nothing; the operations that do are rare.
-        libc::SYS_futex => Rule::Nothing,
-        _ => return None,
-    })
-}
-
-pub fn has_rule(number: i64) -> bool {
-    rule(number).is_some()
-}
-
-/// How many arguments a call has that can wait. Registers beyond them hold anything, perhaps an address in PM that
-/// another thread changes meanwhile. Calls that do not wait need no such care.
-fn argument_count(number: i64) -> usize {
+/// The pointers of a call. A thread that waits for a futex is not the one who changes it, and the rare operations that
+/// change one themselves are left out; the pointers of `clone` depend on its flags.
+fn pointers(number: i64) -> &'static [Pointer] {
     match number {
-        libc::SYS_fork | libc::SYS_vfork | libc::SYS_clone | libc::SYS_clone3 | libc::SYS_pause => 0,
-        libc::SYS_sched_yield => 0,
-        libc::SYS_nanosleep | libc::SYS_rt_sigsuspend | libc::SYS_flock => 2,
-        libc::SYS_poll | libc::SYS_accept | libc::SYS_connect | libc::SYS_fcntl | libc::SYS_ioctl | libc::SYS_semop => {
-            3
-        }
-        libc::SYS_wait4 | libc::SYS_epoll_wait | libc::SYS_accept4 | libc::SYS_rt_sigtimedwait => 4,
-        libc::SYS_clock_nanosleep | libc::SYS_semtimedop => 4,
-        libc::SYS_waitid | libc::SYS_select | libc::SYS_ppoll | libc::SYS_msgrcv => 5,
-        _ => 6,
+        libc::SYS_futex | libc::SYS_clone => &[],
+        _ => prototypes::of(number).map_or(&[], |prototype| &prototype.pointers),
     }
 }
 
-/// PM behind the pointers of a call, before it.
-pub fn pm_behind_arguments(
-    session: &Session,
-    task: &Task,
+/// Notes what the pointers of a call lead to.
+pub fn before(session: &Session, task: &Task, call: &SystemCall) -> Result<Vec<Noted>, StepError> {
+    pointers(call.number).iter().map(|pointer| note(session, task, call, pointer)).collect()
+}
+
+fn note(session: &Session, task: &Task, call: &SystemCall, pointer: &Pointer) -> Result<Noted, StepError> {
+    let address = call.args[pointer.argument];
+    let mut noted = Noted::default();
+    if address == 0 {
+        return Ok(noted);
+    }
+    noted.most = most(task, call, pointer.extent);
+    let mut compared = Vec::new();
+    match (pointer.role, pointer.points_to) {
+        (Role::InOut, "iovec") => {
+            let count = noted.most / 16;
+            for i in 0..count.min(MAX_VECTOR) {
+                let at = ptrace::read_u64(task.tid, address + i * 16).unwrap_or(0);
+                let len = ptrace::read_u64(task.tid, address + i * 16 + 8).unwrap_or(0);
+                compared.extend(session.pieces(task, at, len));
+            }
+        }
+        (Role::InOut, _) => compared = session.pieces(task, address, noted.most),
+        (Role::Opaque, _) => {
+            // Many of these are numbers: only one that lies in PM is a pointer for sure.
+            let inside = session.pieces(task, address, COMPARED).into_iter().next();
+            compared.extend(inside.filter(|piece| piece.address == address));
+        }
+        (Role::Out, "msghdr" | "mmsghdr") => {
+            let size = if pointer.points_to == "msghdr" { MSGHDR } else { MMSGHDR };
+            for i in 0..(noted.most / size).min(MAX_VECTOR) {
+                let mut header = [0; 7];
+                for (at, word) in header.iter_mut().enumerate() {
+                    *word = ptrace::read_u64(task.tid, address + i * size + at as u64 * 8).unwrap_or(0);
+                }
+                noted.headers.push(header);
+            }
+        }
+        _ => {}
+    }
+    for piece in compared {
+        noted.before.push((piece.address, session.content(task, piece)?));
+    }
+    Ok(noted)
+}
+
+fn int_at(task: &Task, address: u64) -> u64 {
+    let mut bytes = [0; 4];
+    match ptrace::read(task.tid, address, &mut bytes) {
+        Ok(()) if address != 0 => u32::from_le_bytes(bytes).into(),
+        _ => 0,
+    }
+}
+
+/// How much the kernel may touch.
+fn most(task: &Task, call: &SystemCall, extent: Extent) -> u64 {
+    match extent {
+        Extent::Bytes(bytes) => bytes,
+        // Not looked at.
+        Extent::Text | Extent::Texts => 0,
+        Extent::Of { argument, size, more } | Extent::Returned { argument, size, more } => {
+            // Counts of larger things are 32-bit numbers.
+            let count = if size > 1 { call.args[argument] & 0xffff_ffff } else { call.args[argument] };
+            count.saturating_mul(size).saturating_add(more)
+        }
+        Extent::Behind(argument) => int_at(task, call.args[argument]),
+        Extent::Bits(argument) => (call.args[argument] & 0xffff_ffff).div_ceil(64) * 8,
+        Extent::Pages(argument) => call.args[argument].div_ceil(4096),
+    }
+}
+
+/// Records what a call wrote; `result` is none if it failed.
+pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: Option<u64>) -> Result<(), StepError> {
+    for (pointer, noted) in pointers(call.number).iter().zip(&call.noted) {
+        let address = call.args[pointer.argument];
+        match (pointer.role, result) {
+            (Role::InOut | Role::Opaque, _) => compare(session, task, call.pc, noted)?,
+            (Role::Out, Some(result)) if address != 0 => written(session, task, call, pointer, noted, result)?,
+            _ => {}
+        }
+        // `sendmmsg` says of each message how much of it went out.
+        if let (Role::In, "mmsghdr", Some(sent)) = (pointer.role, pointer.points_to, result) {
+            for i in 0..sent {
+                session.emit_kernel_write(task, call.pc, address + i * MMSGHDR + MSGHDR, 4)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn written(
+    session: &mut Session,
+    task: &mut Task,
     call: &SystemCall,
-) -> Result<Vec<(u64, Vec<u8>)>, StepError> {
-    let mut found = Vec::new();
-    for &address in &call.args[..argument_count(call.number)] {
-        for piece in session.pieces(task, address, COMPARED) {
-            found.push((piece.address, session.content(task, piece)?));
+    pointer: &Pointer,
+    noted: &Noted,
+    result: u64,
+) -> Result<(), StepError> {
+    let address = call.args[pointer.argument];
+    match pointer.points_to {
+        "iovec" => return vector(session, task, call.pc, address, noted.most / 16, result),
+        "msghdr" => return message(session, task, call.pc, address, MSGHDR, &noted.headers[0], result),
+        "mmsghdr" => {
+            return noted.headers.iter().enumerate().take(result as usize).try_for_each(|(i, header)| {
+                let place = address + i as u64 * MMSGHDR;
+                let len = int_at(task, place + MSGHDR);
+                message(session, task, call.pc, place, MMSGHDR, header, len)
+            });
         }
+        _ => {}
     }
-    Ok(found)
-}
-
-pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: u64) -> Result<(), StepError> {
-    match rule(call.number) {
-        None => compare(session, task, call),
-        Some(Rule::Nothing) => Ok(()),
-        Some(Rule::Returned(at)) => session.emit_kernel_write(task, call.pc, call.args[at], result),
-        Some(Rule::Fixed(at, len)) => session.emit_kernel_write(task, call.pc, call.args[at], len),
-        Some(Rule::Vector { at, count }) => vector(session, task, call.pc, call.args[at], call.args[count], result),
-        Some(Rule::Message(at)) => message(session, task, call.pc, call.args[at], MSGHDR, result),
-        Some(Rule::Messages(at)) => (0..result).try_for_each(|i| {
-            let header = call.args[at] + i * MMSGHDR;
-            // msg_len stands behind the msghdr; the upper half is padding.
-            let len = ptrace::read_u64(task.tid, header + MSGHDR)? & 0xffff_ffff;
-            message(session, task, call.pc, header, MMSGHDR, len)
-        }),
-    }
+    let len = match pointer.extent {
+        Extent::Returned { size, more, .. } => (result * size + more).min(noted.most),
+        Extent::Behind(argument) => int_at(task, call.args[argument]).min(noted.most),
+        _ => noted.most,
+    };
+    session.emit_kernel_write(task, call.pc, address, len)
 }
 
 /// Bytes of a `struct msghdr` and a `struct mmsghdr`.
 const MSGHDR: u64 = 56;
 const MMSGHDR: u64 = 64;
 
-/// One message has been received: its header is filled in, then its buffers.
-fn message(session: &mut Session, task: &mut Task, pc: u64, header: u64, size: u64, len: u64) -> Result<(), StepError> {
-    session.emit_kernel_write(task, pc, header, size)?;
-    // struct msghdr: msg_iov at 16, msg_iovlen at 24.
-    let list = ptrace::read_u64(task.tid, header + 16)?;
-    let count = ptrace::read_u64(task.tid, header + 24)?;
-    vector(session, task, pc, list, count, len)
+/// One message has been received: its header is filled in, then who sent it, its buffers, its control data.
+fn message(
+    session: &mut Session,
+    task: &mut Task,
+    pc: u64,
+    place: u64,
+    size: u64,
+    before: &[u64; 7],
+    len: u64,
+) -> Result<(), StepError> {
+    let [name, name_len, list, count, control, control_len, _] = *before;
+    session.emit_kernel_write(task, pc, place, size)?;
+    if name != 0 {
+        let len = int_at(task, place + 8).min(name_len & 0xffff_ffff);
+        session.emit_kernel_write(task, pc, name, len)?;
+    }
+    vector(session, task, pc, list, count, len)?;
+    if control != 0 {
+        let len = ptrace::read_u64(task.tid, place + 40)?.min(control_len);
+        session.emit_kernel_write(task, pc, control, len)?;
+    }
+    Ok(())
 }
 
 fn vector(
@@ -163,15 +201,15 @@ fn vector(
     Ok(())
 }
 
-fn compare(session: &mut Session, task: &mut Task, call: &SystemCall) -> Result<(), StepError> {
-    for (address, before) in &call.before {
+fn compare(session: &mut Session, task: &mut Task, pc: u64, noted: &Noted) -> Result<(), StepError> {
+    for (address, before) in &noted.before {
         let mut now = vec![0; before.len()];
         ptrace::read(task.tid, *address, &mut now)?;
         let differs = |i: &usize| before[*i] != now[*i];
         let first = (0..now.len()).find(differs);
         let last = (0..now.len()).rfind(differs);
         if let (Some(first), Some(last)) = (first, last) {
-            session.emit_kernel_write(task, call.pc, address + first as u64, (last - first + 1) as u64)?;
+            session.emit_kernel_write(task, pc, address + first as u64, (last - first + 1) as u64)?;
         }
     }
     Ok(())

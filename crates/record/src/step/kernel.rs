@@ -1,9 +1,11 @@
 //! System calls as the recorder sees them: noted at the `syscall` instruction, settled when it is done.
 
+use super::buffers::{self, Noted};
 use super::error::StepError;
 use super::ptrace::{self, Registers};
 use super::session::{Session, Task};
-use super::{buffers, file_calls, mapping_calls, name_calls};
+use super::virtual_calls::Wait;
+use super::{file_calls, mapping_calls, name_calls};
 
 /// A system call under way.
 #[derive(Clone, Debug)]
@@ -12,8 +14,9 @@ pub struct SystemCall {
     pub pc: u64,
     pub number: i64,
     pub args: [u64; 6],
-    /// PM behind the pointers of a call that the recorder has no rule for, as it was before.
-    pub before: Vec<(u64, Vec<u8>)>,
+    pub wait: Wait,
+    /// What its pointers lead to.
+    pub noted: Vec<Noted>,
     /// The output file offset that `copy_file_range` and `splice` take through a pointer.
     pub output_offset: Option<u64>,
     /// What `execve` is asked to run.
@@ -36,11 +39,14 @@ pub fn is_error(result: u64) -> bool {
 
 /// Notes a call that is about to be made.
 pub fn before(session: &mut Session, task: &mut Task, registers: &Registers) -> Result<SystemCall, StepError> {
+    let number = registers.rax.cast_signed();
+    let args = [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9];
     let mut call = SystemCall {
         pc: registers.rip,
-        number: registers.rax.cast_signed(),
-        args: [registers.rdi, registers.rsi, registers.rdx, registers.r10, registers.r8, registers.r9],
-        before: Vec::new(),
+        number,
+        args,
+        wait: Wait::before(task, number, &args),
+        noted: Vec::new(),
         output_offset: None,
         exec_path: String::new(),
         length_before: None,
@@ -64,9 +70,7 @@ pub fn before(session: &mut Session, task: &mut Task, registers: &Registers) -> 
         call.length_before = std::fs::metadata(link).ok().map(|found| found.len());
     }
     name_calls::before(session, task, &mut call)?;
-    if !buffers::has_rule(call.number) {
-        call.before = buffers::pm_behind_arguments(session, task, &call)?;
-    }
+    call.noted = buffers::before(session, task, &call)?;
     Ok(call)
 }
 
@@ -77,8 +81,9 @@ fn text(task: &Task, address: u64) -> String {
 
 /// Records what a call has done.
 pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: u64) -> Result<(), StepError> {
+    call.wait.after(session, call.number, result);
     if is_error(result) {
-        return Ok(());
+        return buffers::after(session, task, call, None);
     }
     match call.number {
         libc::SYS_mmap => mapping_calls::mmap(session, task, call, result)?,
@@ -91,7 +96,7 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: 
         _ => {
             name_calls::after(session, task, call)?;
             file_calls::after(session, task, call, result)?;
-            buffers::after(session, task, call, result)?;
+            buffers::after(session, task, call, Some(result))?;
         }
     }
     Ok(())

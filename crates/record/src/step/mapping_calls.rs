@@ -35,7 +35,7 @@ fn add(session: &mut Session, task: &mut Task, pc: u64, mapping: Mapping) -> Res
 
 /// Makes a file that is mapped shared a pool, if the rules say so.
 fn consider(session: &mut Session, task: &Task, file: &SharedFile, writable: bool) -> Result<(), StepError> {
-    let wanted = if session.pools.has_globs() { session.pools.wants(&file.path) } else { writable };
+    let wanted = if session.pools.has_globs() { session.pools.wants(&file.path) } else { writable && file.is_named() };
     if wanted {
         session.make_pool(task.thread, file)?;
     }
@@ -49,15 +49,21 @@ pub fn mmap(session: &mut Session, task: &mut Task, call: &SystemCall, address: 
     let shared = matches!(flags as i32 & libc::MAP_TYPE, libc::MAP_SHARED | libc::MAP_SHARED_VALIDATE);
     let anonymous = flags as i32 & libc::MAP_ANONYMOUS != 0;
     let key = if shared && !anonymous { pools::file_of(task.tid, fd) } else { None };
+    take_away(session, task, call.pc, address, len)?;
+    let mut becomes_pool = false;
     let mapping = match key {
         Some(key) => {
             let file = pools::open_own(task.tid, fd, key)?;
+            let known = session.pools.find(key).is_some();
             consider(session, task, &file, protection as i32 & libc::PROT_WRITE != 0)?;
+            becomes_pool = !known && session.pools.find(key).is_some();
             Some(Mapping { start: address, end: address + len, offset, file })
         }
         None => None,
     };
-    take_away(session, task, call.pc, address, len)?;
+    if let Some(mapping) = mapping.as_ref().filter(|_| becomes_pool) {
+        announce_all(session, task, call.pc, &mapping.file)?;
+    }
     mapping.map_or(Ok(()), |mapping| add(session, task, call.pc, mapping))
 }
 

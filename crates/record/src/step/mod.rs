@@ -17,7 +17,8 @@
 //! - Programs that are tracers themselves, or that set the trap flag, do not work.
 //! - User-level context switches (`swapcontext`, coroutines): call paths can hold frames of the other stack.
 //! - A scatter that faults half-way loses the elements it had stored.
-//! - System calls without a rule show what they *changed* in PM; bytes overwritten with the same value do not show.
+//! - System calls that write in parts (`ioctl`, `poll`, `select`) show what they *changed* in PM; bytes overwritten with the same
+//!   value do not show.
 //!   `io_uring`, and what the kernel writes when a thread ends (`set_tid_address`, robust futexes), do not show at all.
 //! - Timeouts of `poll`, `futex` and kin are real time. Job control stops (`SIGSTOP`, Ctrl-Z) are not passed on.
 //! - Where PID namespaces are not allowed, process and thread ids are the real ones.
@@ -37,6 +38,7 @@ mod name_calls;
 mod operand;
 mod operations;
 mod pools;
+mod prototypes;
 mod ptrace;
 mod recorder;
 mod runner;
@@ -47,6 +49,7 @@ mod signals;
 mod space;
 mod start;
 mod table;
+mod types;
 mod unknown;
 mod virtual_calls;
 mod world;

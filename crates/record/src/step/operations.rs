@@ -23,7 +23,7 @@ pub struct Operations {
 }
 
 /// Is the call at this `syscall` instruction a read that operations begin with?
-pub fn is_border(session: &Session, r: &Registers) -> bool {
+pub fn is_boundary(session: &Session, r: &Registers) -> bool {
     session.options.operations_stdin && r.rax.cast_signed() == libc::SYS_read && r.rdi == 0
 }
 

@@ -32,6 +32,13 @@ pub fn file_of(tid: Tid, fd: u64) -> Option<FileKey> {
     (info.is_file() || dax).then(|| FileKey { device: info.dev(), inode: info.ino() })
 }
 
+impl SharedFile {
+    /// Does the file have a name? A memfd or a deleted file has none.
+    pub fn is_named(&self) -> bool {
+        self.file.metadata().is_ok_and(|info| info.nlink() != 0)
+    }
+}
+
 /// Absolute path behind a descriptor of the target.
 pub fn path_of(tid: Tid, fd: u64) -> Option<String> {
     let path = fs::read_link(descriptor(tid, fd)?).ok()?.to_string_lossy().into_owned();

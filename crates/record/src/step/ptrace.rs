@@ -121,7 +121,7 @@ pub fn wait(tid: Option<Tid>, block: bool) -> Result<Option<(Tid, Stop)>, StepEr
 /// Reads up to `buffer.len()` bytes; fewer if the memory ends before.
 pub fn read_some(tid: Tid, address: u64, buffer: &mut [u8]) -> usize {
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
-    // A page border inside the range: the part before it must come out even if the part behind is not readable,
+    // A page boundary inside the range: the part before it must come out even if the part behind is not readable,
     // which `process_vm_readv` only promises for whole vector elements.
     let first = buffer.len().min(4096 - (address as usize & 4095));
     let remote = [

@@ -18,7 +18,7 @@ use super::session::{Session, State, Task};
 use super::shadow::ShadowStack;
 use super::signals::{self, Disposition};
 use super::space::Space;
-use super::start::{self, Keeper};
+use super::start::{self, Supervisor};
 use super::{births, flow, image, operations, virtual_calls};
 use crate::target::Target;
 
@@ -40,7 +40,7 @@ pub struct Runner<'a> {
     processes: Vec<Process>,
     first_status: Option<ExitStatus>,
     /// Ends what is left, after this runner has reaped what it traces.
-    _keeper: Keeper,
+    _supervisor: Supervisor,
 }
 
 impl Drop for Runner<'_> {
@@ -62,7 +62,7 @@ impl Drop for Runner<'_> {
 impl<'a> Runner<'a> {
     /// Starts the target; it is stopped before its first instruction.
     pub fn start(session: &'a mut Session, target: &Target) -> Result<Runner<'a>, StepError> {
-        let (keeper, tid) = start::start(target)?;
+        let (supervisor, tid) = start::start(target)?;
         let (thread, process) = (session.new_thread(), session.new_process());
         let task = Task {
             tid,
@@ -75,7 +75,7 @@ impl<'a> Runner<'a> {
             last_pc: 0,
         };
         let processes = vec![Process { speaker: thread, exit_told: false, ending: false }];
-        let runner = Runner { session, tasks: vec![task], processes, first_status: None, _keeper: keeper };
+        let runner = Runner { session, tasks: vec![task], processes, first_status: None, _supervisor: supervisor };
         image::prepare(tid, &runner.session.options)?;
         runner.session.emit_without_place(thread, EventKind::ProcessStart { process, parent: None })?;
         if let Some(flow) = &runner.session.flow {
@@ -145,7 +145,7 @@ impl<'a> Runner<'a> {
         let task = &mut self.tasks[at];
         let registers = ptrace::registers(task.tid)?;
         task.last_pc = registers.rip;
-        if operations::is_border(self.session, &registers) {
+        if operations::is_boundary(self.session, &registers) {
             return operations::read(self.session, task, &registers);
         }
         if let Some(answer) = virtual_calls::answer(self.session, task, &registers) {

@@ -97,7 +97,7 @@ impl Space {
     }
 }
 
-/// Cuts a piece at 4 KiB borders of the pool offset (rule 2), ascending.
+/// Cuts a piece at 4 KiB boundaries of the pool offset (rule 2), ascending.
 pub fn cut(piece: Piece) -> Vec<Piece> {
     let mut parts = Vec::new();
     let mut done = 0;

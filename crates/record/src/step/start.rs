@@ -1,10 +1,10 @@
 //! Starts the target, if possible as process 2 of a PID namespace of its own, so that its ids are the same in every
 //! run and in every recorder, and so that the kernel ends all of its processes with the first one.
 //!
-//! Between recorder and target stands a keeper, process 1 of the namespace: it starts the target and collects orphans.
+//! Between recorder and target stands a supervisor, process 1 of the namespace: it starts the target and collects orphans.
 //! The target waits on a pipe until it is traced, then executes the program.
 //!
-//! Keeper and target are copies of one thread of the recorder: until exec they make system calls only.
+//! Supervisor and target are copies of one thread of the recorder: until exec they make system calls only.
 
 use std::ffi::{CString, c_char};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -17,9 +17,9 @@ use crate::target::Target;
 
 /// The process that started the target. Ends every process of its namespace when dropped.
 #[derive(Debug)]
-pub struct Keeper(Tid);
+pub struct Supervisor(Tid);
 
-impl Drop for Keeper {
+impl Drop for Supervisor {
     fn drop(&mut self) {
         ptrace::kill(self.0);
         // It is our child and dead or dying: this cannot hang. An error means that it has been reaped already.
@@ -31,14 +31,14 @@ impl Drop for Keeper {
     }
 }
 
-/// Everything that keeper and target need, made before they exist.
+/// Everything that supervisor and target need, made before they exist.
 struct Plan {
     path: CString,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
     /// The target reads its permission to go on here.
     gate: (OwnedFd, OwnedFd),
-    /// Flags for the keeper's `clone`.
+    /// Flags for the supervisor's `clone`.
     namespaces: i32,
     /// For `/proc/self/uid_map` and `gid_map`; empty as root.
     uid_map: Vec<u8>,
@@ -46,7 +46,7 @@ struct Plan {
 }
 
 /// Starts the program; it is stopped at its first instruction, and traced.
-pub fn start(target: &Target) -> Result<(Keeper, Tid), StepError> {
+pub fn start(target: &Target) -> Result<(Supervisor, Tid), StepError> {
     let failed = |source| StepError::Start { path: target.path.to_string_lossy().into_owned(), source };
     // SAFETY: these calls only read ids.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
@@ -61,19 +61,19 @@ pub fn start(target: &Target) -> Result<(Keeper, Tid), StepError> {
         uid_map: map(user),
         gid_map: map(group),
     };
-    let (keeper, child) = match start_keeper(&plan) {
+    let (supervisor, child) = match start_supervisor(&plan) {
         Ok(started) => started,
         // Containers and hardened kernels forbid namespaces: the target then has real ids.
         Err(_) => {
             plan.namespaces = 0;
-            start_keeper(&plan).map_err(failed)?
+            start_supervisor(&plan).map_err(failed)?
         }
     };
     ptrace::seize(child)?;
     // SAFETY: writes one byte of a literal to a pipe that we hold.
     unsafe { libc::write(plan.gate.1.as_raw_fd(), b"!".as_ptr().cast(), 1) };
     match ptrace::wait(Some(child), true)? {
-        Some((_, Stop::Event(libc::PTRACE_EVENT_EXEC))) => Ok((keeper, child)),
+        Some((_, Stop::Event(libc::PTRACE_EVENT_EXEC))) => Ok((supervisor, child)),
         Some((_, Stop::Exited(error))) => Err(failed(io::Error::from_raw_os_error(error))),
         _ => Err(failed(io::Error::other("it was killed before its first instruction"))),
     }
@@ -88,8 +88,8 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok((reader.into(), writer.into()))
 }
 
-/// Starts the keeper and finds its child.
-fn start_keeper(plan: &Plan) -> io::Result<(Keeper, Tid)> {
+/// Starts the supervisor and finds its child.
+fn start_supervisor(plan: &Plan) -> io::Result<(Supervisor, Tid)> {
     // SAFETY: a bare fork; the child runs `keep`, which neither allocates nor returns.
     let pid = unsafe { libc::syscall(libc::SYS_clone, i64::from(plan.namespaces | libc::SIGCHLD), 0, 0, 0, 0) } as i32;
     match pid {
@@ -97,22 +97,22 @@ fn start_keeper(plan: &Plan) -> io::Result<(Keeper, Tid)> {
         0 => keep(plan),
         _ => {}
     }
-    let keeper = Keeper(Tid(pid));
+    let supervisor = Supervisor(Tid(pid));
     loop {
         let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children"))?;
         if let Some(child) = children.split_whitespace().next().and_then(|child| child.parse().ok()) {
-            return Ok((keeper, Tid(child)));
+            return Ok((supervisor, Tid(child)));
         }
-        // A keeper that could not set up its namespaces leaves at once.
-        if let Ok(Some(_)) = ptrace::wait(Some(keeper.0), false) {
-            std::mem::forget(keeper);
+        // A supervisor that could not set up its namespaces leaves at once.
+        if let Ok(Some(_)) = ptrace::wait(Some(supervisor.0), false) {
+            std::mem::forget(supervisor);
             return Err(io::Error::other("no namespaces here"));
         }
         std::thread::yield_now();
     }
 }
 
-/// The keeper's life.
+/// The supervisor's life.
 fn keep(plan: &Plan) -> ! {
     // SAFETY: system calls on data that the plan owns, and on locals.
     unsafe {

@@ -1,6 +1,8 @@
 //! System calls that are answered by the recorder, so that time and randomness are the same in every run.
 
-use wire::virtual_time::{NS_PER_SECOND, split};
+use std::time::Instant;
+
+use wire::virtual_time::{NS_PER_SECOND, WAIT_COUNTS_NS, split};
 
 use super::error::StepError;
 use super::pools;
@@ -50,6 +52,61 @@ pub fn answer(session: &mut Session, task: &Task, r: &Registers) -> Option<Answe
         libc::SYS_getrandom if random => Some(random_bytes(session, r.rdi, r.rsi)),
         libc::SYS_read if random && reads_random(task, r.rdi) => Some(random_bytes(session, r.rsi, r.rdx)),
         _ => None,
+    }
+}
+
+/// How long a call waits at most, as far as its arguments tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Wait {
+    limit: Option<u64>,
+    began: Instant,
+}
+
+impl Wait {
+    /// Notes a call that is about to be made.
+    pub fn before(task: &Task, number: i64, args: &[u64; 6]) -> Wait {
+        let milliseconds = |value: u64| u64::try_from(value as i32).ok().map(|ms| ms * 1_000_000);
+        let limit = match number {
+            libc::SYS_poll => milliseconds(args[2]),
+            libc::SYS_epoll_wait | libc::SYS_epoll_pwait => milliseconds(args[3]),
+            libc::SYS_epoll_pwait2 | libc::SYS_semtimedop => duration(task, args[3]),
+            libc::SYS_ppoll | libc::SYS_rt_sigtimedwait => duration(task, args[2]),
+            libc::SYS_pselect6 => duration(task, args[4]),
+            libc::SYS_select => {
+                let seconds = ptrace::read_u64(task.tid, args[4]).ok();
+                seconds.zip(ptrace::read_u64(task.tid, args[4] + 8).ok()).map(|(s, us)| s * NS_PER_SECOND + us * 1000)
+            }
+            // Relative only for this one; the others are given points in time.
+            libc::SYS_futex if args[1] & 0x7f == 0 => duration(task, args[3]),
+            _ => None,
+        };
+        Wait { limit, began: Instant::now() }
+    }
+
+    /// The call is over. A limit that ran out has passed; so has, for calls that waited long for something else, the real time.
+    pub fn after(&self, session: &mut Session, number: i64, result: u64) {
+        if session.options.real_time {
+            return;
+        }
+        let error = |code: i32| result == (code as u64).wrapping_neg();
+        let ran_out = match number {
+            libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_select
+            | libc::SYS_pselect6 => result == 0,
+            libc::SYS_rt_sigtimedwait | libc::SYS_semtimedop => error(libc::EAGAIN),
+            libc::SYS_futex => error(libc::ETIMEDOUT),
+            _ => false,
+        };
+        let waited = self.began.elapsed().as_nanos() as u64;
+        match self.limit {
+            Some(ns) if ran_out => session.world.sleep(ns),
+            _ if waited >= WAIT_COUNTS_NS => session.world.sleep(waited),
+            _ => {}
+        }
     }
 }
 

@@ -6,13 +6,15 @@ use wire::virtual_time as vt;
 #[derive(Clone, Debug)]
 pub struct World {
     ns: u64,
+    /// Queries since the last wait.
+    queries: u64,
     tsc: u64,
     random: u64,
 }
 
 impl Default for World {
     fn default() -> World {
-        World { ns: 0, tsc: vt::VIRTUAL_TSC_START, random: vt::RANDOM_SEED }
+        World { ns: 0, queries: 0, tsc: vt::VIRTUAL_TSC_START, random: vt::RANDOM_SEED }
     }
 }
 
@@ -20,15 +22,18 @@ impl World {
     /// What `clock` shows.
     pub fn clock(&mut self, clock: i32) -> u64 {
         let shown = vt::clock_ns(clock, self.ns);
-        self.ns = vt::after_query(self.ns);
+        self.ns = vt::after_sleep(self.ns, vt::query_ns(self.queries));
+        self.queries += 1;
         shown
     }
 
     pub fn sleep(&mut self, ns: u64) {
+        self.queries = 0;
         self.ns = vt::after_sleep(self.ns, ns);
     }
 
     pub fn sleep_until(&mut self, clock: i32, ns: u64) {
+        self.queries = 0;
         self.ns = vt::after_sleep_until(self.ns, clock, ns);
     }
 

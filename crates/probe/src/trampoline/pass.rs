@@ -1,6 +1,6 @@
 //! Leaving and entering translated code.
 //!
-//! A gate is jumped to with every register of the program in place. It saves the general registers, flags and
+//! A trampoline is jumped to with every register of the program in place. It saves the general registers, flags and
 //! xmm0–15 into the thread's structure, switches to the engine stack and calls Rust. The engine is compiled for plain
 //! SSE2, so YMM/ZMM upper halves, mask registers, x87 and MXCSR survive in the machine.
 
@@ -45,26 +45,26 @@ global_asm!(
     ".endm",
 
     // A direct branch whose target is not linked yet; gs:[arg] is the exit's number.
-    ".globl gate_exit", "gate_exit:", "SAVE_STATE", "call engine_exit", "jmp gate_enter",
+    ".globl trampoline_exit", "trampoline_exit:", "SAVE_STATE", "call engine_exit", "jmp trampoline_enter",
     // An indirect branch to rdx that the table does not know. The program's rcx and rdx are in t0 and t1.
-    ".globl gate_miss", "gate_miss:", "mov gs:[{target}], rdx", "mov rdx, gs:[{t1}]", "mov rcx, gs:[{t0}]", "SAVE_STATE", "call engine_miss", "jmp gate_enter",
+    ".globl trampoline_miss", "trampoline_miss:", "mov gs:[{target}], rdx", "mov rdx, gs:[{t1}]", "mov rcx, gs:[{t0}]", "SAVE_STATE", "call engine_miss", "jmp trampoline_enter",
     // Go on at gs:[target] with the registers as they are (after faults, sigreturn, ...).
-    ".globl gate_reenter", "gate_reenter:", "SAVE_STATE", "call engine_target", "jmp gate_enter",
+    ".globl trampoline_reenter", "trampoline_reenter:", "SAVE_STATE", "call engine_target", "jmp trampoline_enter",
     // A `syscall` instruction; gs:[target] is the pc after it.
-    ".globl gate_syscall", "gate_syscall:", "SAVE_STATE", "call engine_syscall", "jmp gate_enter",
+    ".globl trampoline_syscall", "trampoline_syscall:", "SAVE_STATE", "call engine_syscall", "jmp trampoline_enter",
     // An instruction that the engine carries out itself; gs:[arg] says which, gs:[target] is the pc after it.
-    ".globl gate_emulate", "gate_emulate:", "SAVE_STATE", "call engine_emulate", "jmp gate_enter",
+    ".globl trampoline_emulate", "trampoline_emulate:", "SAVE_STATE", "call engine_emulate", "jmp trampoline_enter",
 
     // Loads the program's state and goes to gs:[resume]. Between these labels the state is half loaded: a signal that
     // arrives here finds everything still in the thread's structure.
-    ".globl gate_enter", "gate_enter:",
+    ".globl trampoline_enter", "trampoline_enter:",
     "LOAD_STATE",
     "jmp qword ptr gs:[{resume}]",
-    ".globl gate_enter_end", "gate_enter_end:",
+    ".globl trampoline_enter_end", "trampoline_enter_end:",
 
     // A call from inside a block on the engine stack (gs:[app_rsp] holds the program's rsp): Rust may change the
     // saved registers. gs:[arg] says what for.
-    ".globl gate_call", "gate_call:",
+    ".globl trampoline_call", "trampoline_call:",
     "pop qword ptr gs:[{t2}]",
     "mov rsp, gs:[{app_rsp}]",
     "SAVE_STATE",
@@ -76,7 +76,7 @@ global_asm!(
     "LOAD_STATE",
     "mov rsp, gs:[{engine_rsp}]",
     "jmp qword ptr gs:[{t2}]",
-    ".globl gate_call_end", "gate_call_end:",
+    ".globl trampoline_call_end", "trampoline_call_end:",
 
     t0 = const offset_of!(Thread, t0),
     t1 = const offset_of!(Thread, t1),
@@ -95,15 +95,15 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    pub fn gate_exit();
-    pub fn gate_miss();
-    pub fn gate_reenter();
-    pub fn gate_syscall();
-    pub fn gate_emulate();
-    pub fn gate_enter() -> !;
-    pub fn gate_enter_end();
-    pub fn gate_call();
-    pub fn gate_call_end();
+    pub fn trampoline_exit();
+    pub fn trampoline_miss();
+    pub fn trampoline_reenter();
+    pub fn trampoline_syscall();
+    pub fn trampoline_emulate();
+    pub fn trampoline_enter() -> !;
+    pub fn trampoline_enter_end();
+    pub fn trampoline_call();
+    pub fn trampoline_call_end();
 }
 
 /// The engine runs on the engine stack and is done: the program goes on at `thread.pc`.
@@ -153,8 +153,8 @@ pub fn start(thread: &mut Thread) -> ! {
     crate::translate::link::go_on(thread);
     crate::signal::before_entering(thread);
     let rsp = thread.engine_rsp;
-    // SAFETY: the state in the structure is complete; `gate_enter` uses the top of the engine stack only.
+    // SAFETY: the state in the structure is complete; `trampoline_enter` uses the top of the engine stack only.
     unsafe {
-        core::arch::asm!("mov rsp, {rsp}", "jmp {enter}", rsp = in(reg) rsp, enter = sym gate_enter, options(noreturn))
+        core::arch::asm!("mov rsp, {rsp}", "jmp {enter}", rsp = in(reg) rsp, enter = sym trampoline_enter, options(noreturn))
     }
 }

@@ -1,4 +1,4 @@
-//! Learned instructions: those that were seen to touch PM. Each tests its address every time it runs (the same
+//! Instrumented instructions: those that were seen to touch PM. Each tests its address every time it runs (the same
 //! instruction may write ordinary memory, too: think of `memcpy`), performs PM stores on the alias, and records them.
 
 use alloc::vec::Vec;
@@ -11,7 +11,7 @@ use isa::effect::{Effect, Form, How, StoreShape, effect};
 use wire::control::Control;
 use wire::record::{kind, store};
 
-use super::arena::gate;
+use super::arena::trampoline;
 use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Reg};
@@ -26,29 +26,29 @@ use crate::thread::{NO_PATH, Thread};
 pub const NO_REG: Reg = 0xff;
 
 /// pc → how often it faulted. Kept for the life of the process: a wrong entry costs a test, never a wrong event.
-static mut LEARNED: U64Map<u16> = U64Map::new();
+static mut INSTRUMENTED: U64Map<u16> = U64Map::new();
 /// Sites of system calls and implicit instructions, by pc.
 static mut PLAIN_SITES: U64Map<u32> = U64Map::new();
 
-fn learned_map() -> &'static mut U64Map<u16> {
+fn instrumented_map() -> &'static mut U64Map<u16> {
     // SAFETY: the engine lock is held.
-    unsafe { &mut *core::ptr::addr_of_mut!(LEARNED) }
+    unsafe { &mut *core::ptr::addr_of_mut!(INSTRUMENTED) }
 }
 
-pub fn is_learned(pc: u64) -> bool {
-    learned_map().get(pc).is_some()
+pub fn is_known(pc: u64) -> bool {
+    instrumented_map().get(pc).is_some()
 }
 
 /// Instruments the instruction from now on, and its neighbours that store through the same base register: they will
 /// touch PM as well, and each fault costs microseconds.
-pub fn learn(thread: &mut Thread, pc: u64) {
+pub fn instrument(thread: &mut Thread, pc: u64) {
     let _guard = super::lock().lock();
-    let times = learned_map().get(pc).unwrap_or(0);
+    let times = instrumented_map().get(pc).unwrap_or(0);
     if times == MAX_FAULTS {
         crate::refuse!(thread, "the access at {pc:#x} lies partly in a pool and partly outside; that is not supported");
     }
-    learned_map().insert(pc, times + 1);
-    super::hints::learned(pc);
+    instrumented_map().insert(pc, times + 1);
+    super::hints::instrumented(pc);
     neighbours(pc);
     for number in block::with_instruction(pc) {
         link::unlink(number);
@@ -58,8 +58,8 @@ pub fn learn(thread: &mut Thread, pc: u64) {
 /// As [`learn`], for what a child of fork found out.
 pub fn learn_told(pc: u64) {
     let _guard = super::lock().lock();
-    if !is_learned(pc) {
-        learned_map().insert(pc, 1);
+    if !is_known(pc) {
+        instrumented_map().insert(pc, 1);
         neighbours(pc);
         for number in block::with_instruction(pc) {
             link::unlink(number);
@@ -67,16 +67,16 @@ pub fn learn_told(pc: u64) {
     }
 }
 
-/// An instruction is learned once per block that has it, and again when it meets a range table in the midst of a change;
+/// An instruction is instrumented once per block that has it, and again when it meets a range table in the midst of a change;
 /// one that goes on faulting cannot be instrumented.
 const MAX_FAULTS: u16 = 5000;
 
-/// Instructions to look at behind a learned one.
+/// Instructions to look at behind a instrumented one.
 const NEAR: usize = 24;
 
 fn neighbours(pc: u64) {
     let Some(bytes) = super::code::bytes(pc) else { return };
-    let first = Decoder::with_ip(64, bytes, pc, DecoderOptions::NONE).decode();
+    let first = Decoder::with_ip(64, &bytes, pc, DecoderOptions::NONE).decode();
     let base = first.memory_base();
     if matches!(base, Register::None | Register::RSP | Register::RIP) {
         return;
@@ -84,21 +84,21 @@ fn neighbours(pc: u64) {
     let mut at = pc + first.len() as u64;
     for _ in 0..NEAR {
         let Some(bytes) = super::code::bytes(at) else { return };
-        let next = Decoder::with_ip(64, bytes, at, DecoderOptions::NONE).decode();
+        let next = Decoder::with_ip(64, &bytes, at, DecoderOptions::NONE).decode();
         if next.is_invalid() || next.flow_control() != iced_x86::FlowControl::Next {
             return;
         }
         if next.memory_base() == base
             && matches!(effect(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. }))
-            && learned_map().get(at).is_none()
+            && instrumented_map().get(at).is_none()
         {
-            learned_map().insert(at, 1);
+            instrumented_map().insert(at, 1);
         }
         at += next.len() as u64;
     }
 }
 
-pub fn decode(i: Instruction<'_>) -> Decoded {
+pub fn decode(i: Instruction) -> Decoded {
     Decoder::with_ip(64, &i.bytes[..i.scan.len as usize], i.pc, DecoderOptions::NONE).decode()
 }
 
@@ -170,7 +170,7 @@ pub fn operand(decoded: &Decoded) -> MemoryOperand {
 }
 
 /// The instruction on the alias of its operand if that is PM, without a record.
-pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
+pub fn on_alias(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded) {
     let flags = live::flags_before(i.pc);
     let reg = free_register(decoded);
     if flags {
@@ -179,7 +179,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
     b.emit.save(slot_t0(), reg);
     address(b, decoded, reg);
     b.emit.save(offset_of!(Thread, ea), reg);
-    on_engine_stack(b, gate!(is_pm));
+    on_engine_stack(b, trampoline!(is_pm));
     let outside = b.emit.short(0x73); // jnc
     b.emit.flip_to_alias(reg);
     b.emit.here(outside);
@@ -193,7 +193,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded) {
 }
 
 /// Records that the operand is accessed, and leaves the access to the code that follows.
-pub fn touch(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u32, size: u32) {
+pub fn touch(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, site: u32, size: u32) {
     let flags = live::flags_before(i.pc);
     let reg = free_register(decoded);
     if flags {
@@ -203,7 +203,7 @@ pub fn touch(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, site: u
     address(b, decoded, reg);
     b.emit.save(offset_of!(Thread, ea), reg);
     b.emit.load(reg, slot_t0());
-    on_engine_stack(b, gate!(is_pm));
+    on_engine_stack(b, trampoline!(is_pm));
     let outside = b.emit.jcc(3); // jnc
     b.emit.save_imm64(offset_of!(Thread, old), size as u64);
     order::record(b, site, false);
@@ -251,7 +251,7 @@ fn redirected(decoded: &Decoded, reg: Reg) -> Decoded {
 }
 
 /// A copy whose rip-relative operand is out of reach.
-pub fn copy_far(b: &mut Builder<'_>, i: Instruction<'_>, target: u64) {
+pub fn copy_far(b: &mut Builder<'_>, i: Instruction, target: u64) {
     let decoded = decode(i);
     let reg = free_register(&decoded);
     b.emit.save(slot_t0(), reg);
@@ -279,8 +279,8 @@ pub fn plain_site_locked(thread: &mut Thread, pc: u64, bytes: &[u8]) -> u32 {
     site
 }
 
-/// Stores that the record gate handles itself: one memory operand, a size that is a power of two.
-fn gate_size(form: Form) -> Option<u32> {
+/// Stores that the record trampoline handles itself: one memory operand, a size that is a power of two.
+fn trampoline_size(form: Form) -> Option<u32> {
     let size = match form {
         Form::Explicit { size } => size,
         Form::Pop { size } => size as u32,
@@ -297,7 +297,7 @@ pub fn store_aux(how: How) -> u8 {
     }
 }
 
-pub fn emit(b: &mut Builder<'_>, i: Instruction<'_>) {
+pub fn emit(b: &mut Builder<'_>, i: Instruction) {
     let decoded = decode(i);
     if loading() {
         return super::loads::emit(b, i, &decoded);
@@ -335,7 +335,7 @@ impl Slot {
     }
 }
 
-/// What the record gate takes the value from.
+/// What the record trampoline takes the value from.
 #[derive(Clone, Copy, Debug)]
 pub enum Value {
     /// PM, after the access.
@@ -348,14 +348,16 @@ pub enum Value {
     Number(u32),
 }
 
-pub fn emit_store(b: &mut Builder<'_>, i: Instruction<'_>, decoded: &Decoded, slot: Slot) {
+pub fn emit_store(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, slot: Slot) {
     let decoded = *decoded;
     let (kind_aux, size, flags) = match effect(&decoded) {
-        Effect::Store(StoreShape { how, form, .. }) if gate_size(form).is_some() => {
+        Effect::Store(StoreShape { how, form, .. }) if trampoline_size(form).is_some() => {
             let captured = if cached_twin(decoded.code()).is_some() { flag::CAPTURED } else { 0 };
-            ((kind::STORE, store_aux(how)), gate_size(form).unwrap_or(0), captured)
+            ((kind::STORE, store_aux(how)), trampoline_size(form).unwrap_or(0), captured)
         }
-        Effect::Rmw(form) if gate_size(form).is_some() => ((kind::RMW, 0), gate_size(form).unwrap_or(0), flag::HAS_OLD),
+        Effect::Rmw(form) if trampoline_size(form).is_some() => {
+            ((kind::RMW, 0), trampoline_size(form).unwrap_or(0), flag::HAS_OLD)
+        }
         Effect::Store(_) | Effect::Rmw(_) => return implicit::emit(b, i),
         Effect::Unsupported(_) => return super::emulate::emit(b, i.pc, i.pc, super::emulate::What::Unsupported),
         // Only looked like a store (a load through the same register): run it as it is.
@@ -388,17 +390,17 @@ fn restore_flags(b: &mut Builder<'_>, slot: Slot) {
     b.emit.load(RAX, scratch);
 }
 
-pub fn on_engine_stack(b: &mut Builder<'_>, gate: u64) {
+pub fn on_engine_stack(b: &mut Builder<'_>, trampoline: u64) {
     b.emit.save(offset_of!(Thread, app_rsp), RSP);
     b.emit.load(RSP, offset_of!(Thread, engine_rsp));
-    b.emit.call_through(gate);
+    b.emit.call_through(trampoline);
     b.emit.load(RSP, offset_of!(Thread, app_rsp));
 }
 
 /// An access through the instruction's memory operand: tests the address, performs it on the alias, records it.
 pub fn explicit(
     b: &mut Builder<'_>,
-    i: Instruction<'_>,
+    i: Instruction,
     decoded: &Decoded,
     site: u32,
     size: u32,
@@ -443,11 +445,8 @@ pub fn explicit(
     order::record(b, site, flags_out);
     let back = b.emit.at;
 
-    let mut bytes = [0u8; 15];
-    bytes[..i.scan.len as usize].copy_from_slice(&i.bytes[..i.scan.len as usize]);
-    let (pc, scan, decoded) = (i.pc, i.scan, *decoded);
+    let (pc, decoded) = (i.pc, *decoded);
     b.tail(move |b| {
-        let i = Instruction { pc, bytes: &bytes, scan };
         // Not in the largest range: if there are others, look at each.
         let here = b.emit.at;
         b.emit.patch(outside, here);
@@ -455,7 +454,7 @@ pub fn explicit(
         let only = b.emit.jcc(6); // jbe
         b.emit.absolute(0x03, reg, lo);
         b.emit.save(offset_of!(Thread, ea), reg);
-        on_engine_stack(b, gate!(is_pm));
+        on_engine_stack(b, trampoline!(is_pm));
         let yes = b.emit.jcc(2); // jc
         b.emit.patch(yes, is_pm);
         // Ordinary memory.
@@ -481,10 +480,10 @@ pub fn explicit(
         // Several tasks: the order lock is held from before the store until it is recorded.
         let here = b.emit.at;
         b.emit.patch(many, here);
-        on_engine_stack(b, gate!(take_order));
+        on_engine_stack(b, trampoline!(take_order));
         if crate::flow::on() {
             // What led to this store comes before what others do who see it.
-            on_engine_stack(b, gate!(flow));
+            on_engine_stack(b, trampoline!(flow));
         }
         let jump = b.emit.jmp();
         b.emit.patch(jump, ordered);

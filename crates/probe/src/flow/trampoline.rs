@@ -6,7 +6,7 @@ use crate::thread::Thread;
 
 global_asm!(
     // On the engine stack, called from a block whose entry is closed. Keeps all registers and flags.
-    ".globl gate_flow", "gate_flow:",
+    ".globl trampoline_flow", "trampoline_flow:",
     "pushfq",
     "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9", "push r10", "push r11",
     "push rbp", "mov rbp, rsp",
@@ -31,7 +31,7 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    pub fn gate_flow();
+    pub fn trampoline_flow();
 }
 
 extern "C" fn flush(thread: &mut Thread) {

@@ -1,4 +1,4 @@
-//! A PM operation of a block: counts its transition, then goes on as in a recovery run without coverage (`gate::note`), so that the
+//! A PM operation of a block: counts its transition, then goes on as in a recovery run without coverage (`trampoline::note`), so that the
 //! host learns which lines were changed.
 
 use core::arch::global_asm;
@@ -11,12 +11,12 @@ use crate::site::{SITE_SHIFT, Site, flag};
 use crate::thread::Thread;
 
 global_asm!(
-    ".globl gate_cover_keep", "gate_cover_keep:",
+    ".globl trampoline_cover_keep", "trampoline_cover_keep:",
     "push rax", "lahf", "seto al", "push rax", "mov rax, [rsp+8]",
-    "call gate_cover",
+    "call trampoline_cover",
     "pop rax", "add al, 0x7f", "sahf", "pop rax", "ret",
 
-    ".globl gate_cover", "gate_cover:",
+    ".globl trampoline_cover", "trampoline_cover:",
     "push rax", "push rcx",
     "mov ecx, gs:[{site}]",
     "shl rcx, {site_shift}",
@@ -28,7 +28,7 @@ global_asm!(
     "2:",
     // A flush of other memory is no PM operation.
     "cmp byte ptr [rcx+{s_kind}], {flush}", "jne 3f",
-    "call gate_is_pm", "jnc 4f",
+    "call trampoline_is_pm", "jnc 4f",
     "3:",
     "mov rcx, [rcx+{s_operation}]",
     "mov rax, gs:[{before}]",
@@ -39,7 +39,7 @@ global_asm!(
     "adc byte ptr [rax+{map}], 0",
     "4:",
     "pop rcx", "pop rax",
-    "jmp gate_note",
+    "jmp trampoline_note",
 
     site = const offset_of!(Thread, site),
     before = const offset_of!(Thread, cover_before),
@@ -55,6 +55,6 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    pub fn gate_cover();
-    pub fn gate_cover_keep();
+    pub fn trampoline_cover();
+    pub fn trampoline_cover_keep();
 }

@@ -1,7 +1,7 @@
 //! Writing one record from inside a block.
 //!
 //! Called on the engine stack with gs:[site], gs:[ea] and gs:[app_rsp] set and every register of the program in place
-//! (but rsp). Preserves all registers; `gate_record` destroys the arithmetic flags, `gate_record_keep` keeps them.
+//! (but rsp). Preserves all registers; `trampoline_record` destroys the arithmetic flags, `trampoline_record_keep` keeps them.
 //!
 //! The call path is found in a small cache of the thread keyed by frame address and return address. An entry holds
 //! every stack word that unwinding read, with its value; if all still hold, unwinding again would give the same path
@@ -18,12 +18,12 @@ use crate::site::{SITE_SHIFT, Site, flag};
 use crate::thread::Thread;
 
 global_asm!(
-    ".globl gate_record_keep", "gate_record_keep:",
+    ".globl trampoline_record_keep", "trampoline_record_keep:",
     "push rax", "lahf", "seto al", "push rax", "mov rax, [rsp+8]",
-    "call gate_record",
+    "call trampoline_record",
     "pop rax", "add al, 0x7f", "sahf", "pop rax", "ret",
 
-    ".globl gate_record", "gate_record:",
+    ".globl trampoline_record", "trampoline_record:",
     "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9", "push r10", "push r11",
     "mov esi, gs:[{site}]",
     "shl rsi, {site_shift}",
@@ -40,7 +40,7 @@ global_asm!(
     "test r8d, {cfa_rbp}", "cmovnz rdi, rbp",
     "movsxd rax, dword ptr [rsi+{s_cfa}]",
     "add rdi, rax",
-    ".globl gate_record_probe_start", "gate_record_probe_start:",
+    ".globl trampoline_record_probe_start", "trampoline_record_probe_start:",
     "mov rcx, [rdi-8]",
     "mov rax, {spread}", "xor rcx, rdi", "imul rax, rcx", "shr rax, {set_shift}",
     "mov r10d, {ways}",
@@ -108,9 +108,9 @@ global_asm!(
     // Not this entry: the next of its set.
     "28:", "mov rdx, gs:[{tags}]",
     "29:", "add eax, 8", "dec r10d", "jnz 14b", "jmp 30f",
-    ".globl gate_record_probe_end", "gate_record_probe_end:",
+    ".globl trampoline_record_probe_end", "trampoline_record_probe_end:",
     // Unwind in Rust.
-    ".globl gate_record_slow", "gate_record_slow:",
+    ".globl trampoline_record_slow", "trampoline_record_slow:",
     "30:",
     "push r8", "push r9", "push r10", "push r11", "push rsi", "push rbp", "mov rbp, rsp",
     "sub rsp, 256", "and rsp, -16",
@@ -146,7 +146,7 @@ global_asm!(
     // More than one task: take the order lock unless it is ours already.
     "50:",
     "cmp qword ptr gs:[{holds_order}], 0", "jne 201b",
-    "call gate_take_order", "jmp 201b",
+    "call trampoline_take_order", "jmp 201b",
     // Old bytes come first.
     "60:",
     "lea r9, [rcx+rcx]", "shl r9, 32", "or rax, r9",
@@ -177,10 +177,10 @@ global_asm!(
     "shr r8d, 2", "and r8d, 1", "mov gs:[{pending}], r8", "jmp 12b",
     "95:",
     "mov qword ptr gs:[{holds_order}], 0", "mov dword ptr [{order_lock}], 0", "jmp 13b",
-    ".globl gate_record_end", "gate_record_end:",
+    ".globl trampoline_record_end", "trampoline_record_end:",
 
     // Takes the order lock for this thread. Keeps all registers; destroys flags.
-    ".globl gate_take_order", "gate_take_order:",
+    ".globl trampoline_take_order", "trampoline_take_order:",
     "push rax", "push rcx",
     "mov ecx, gs:[{tid}]",
     "xor eax, eax", "lock cmpxchg [{order_lock}], ecx", "jne 2f",
@@ -197,7 +197,7 @@ global_asm!(
     "jmp 201b",
 
     // Is gs:[ea] PM, exactly? Carry set: yes. Keeps all registers.
-    ".globl gate_is_pm", "gate_is_pm:",
+    ".globl trampoline_is_pm", "trampoline_is_pm:",
     "push rax", "push rcx", "push rdx",
     "mov rdx, gs:[{ea}]",
     "mov ecx, [{range_count}]", "shl ecx, 4",
@@ -254,13 +254,13 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    pub fn gate_record();
-    pub fn gate_record_keep();
-    pub fn gate_record_slow();
-    pub fn gate_record_probe_start();
-    pub fn gate_record_probe_end();
-    pub fn gate_take_order();
-    pub fn gate_is_pm();
+    pub fn trampoline_record();
+    pub fn trampoline_record_keep();
+    pub fn trampoline_record_slow();
+    pub fn trampoline_record_probe_start();
+    pub fn trampoline_record_probe_end();
+    pub fn trampoline_take_order();
+    pub fn trampoline_is_pm();
 }
 
 #[unsafe(no_mangle)]

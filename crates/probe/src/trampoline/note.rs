@@ -1,4 +1,4 @@
-//! What a recovery run reads and writes of the pools, from inside a block: the same call as `gate_record`, but all it leaves
+//! What a recovery run reads and writes of the pools, from inside a block: the same call as `trampoline_record`, but all it leaves
 //! is a bit in the shadow of the line; only the first read and the first write of a line are told to the host.
 //!
 //! The shadow of a line is a word with the bytes that this process has written, and a byte with what was noted already
@@ -17,12 +17,12 @@ use crate::site::{SITE_SHIFT, Site};
 use crate::thread::Thread;
 
 global_asm!(
-    ".globl gate_note_keep", "gate_note_keep:",
+    ".globl trampoline_note_keep", "trampoline_note_keep:",
     "push rax", "lahf", "seto al", "push rax", "mov rax, [rsp+8]",
-    "call gate_note",
+    "call trampoline_note",
     "pop rax", "add al, 0x7f", "sahf", "pop rax", "ret",
 
-    ".globl gate_note", "gate_note:",
+    ".globl trampoline_note", "trampoline_note:",
     "push rax", "push rcx", "push rdx", "push rsi", "push rdi", "push r8", "push r9", "push r10", "push r11",
     "mov esi, gs:[{site}]",
     "shl rsi, {site_shift}",
@@ -98,8 +98,8 @@ global_asm!(
 );
 
 unsafe extern "C" {
-    pub fn gate_note();
-    pub fn gate_note_keep();
+    pub fn trampoline_note();
+    pub fn trampoline_note_keep();
 }
 
 #[unsafe(no_mangle)]
