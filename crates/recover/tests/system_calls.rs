@@ -31,7 +31,7 @@ fn every_call_of_a_recovery_is_answered_as_natively() {
     let program = build("syscalls/each_call.c", "each_call");
     let slot = Slot::create(&[(pool, POOL_BYTES)]).unwrap();
     let command = Command {
-        program: program.clone().into(),
+        program: program.clone(),
         args: ["pool", "recover"].map(Into::into).to_vec(),
         env: vec![("PATH".into(), "/usr/bin:/bin".into())],
         dir,
