@@ -9,6 +9,7 @@ mod conformance;
 mod pmdk;
 mod real_programs;
 mod scratch;
+mod test;
 
 use clap::Parser as _;
 
