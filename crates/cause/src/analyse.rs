@@ -16,6 +16,7 @@ use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 use trace::event::EventId;
 use trace::{ReadError, TraceReader};
+use verdict::symptom::{Symptom, SymptomKey};
 use verdict::verdict::Verdict;
 
 use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
@@ -186,7 +187,7 @@ fn take<R: Recovery>(
         let view = walk.view();
         let mut evaluator = PointEvaluator::new(&view, recovery, memory);
         evaluator.is_over = allowance.is_over;
-        outcome.passing.iter().for_each(|state| evaluator.remember(state, Verdict::pass()));
+        outcome.passing.iter().for_each(|state| evaluator.remember(state, Verdict::Pass));
         outcome.failing.iter().for_each(|failing| evaluator.remember(&failing.state, failing.verdict.clone()));
         for failing in &outcome.failing {
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
@@ -228,9 +229,7 @@ fn join_breakdowns(causes: &mut Vec<RootCause>) {
         all.into_iter().partition(|cause| cause.class == Class::Recovery || !is_breakdown(&cause.verdict));
     *causes = own;
     for other in others {
-        let same = |cause: &&mut RootCause| {
-            cause.class == Class::Recovery && cause.verdict.symptom.key == other.verdict.symptom.key
-        };
+        let same = |cause: &&mut RootCause| cause.class == Class::Recovery && cause.verdict.agrees(&other.verdict);
         match causes.iter_mut().find(same) {
             Some(recovery) => {
                 recovery.explains += other.explains;
@@ -307,7 +306,7 @@ struct Known {
 }
 
 /// A symptom, and the instructions of the stores before and after a crash.
-type Around = (String, Option<Site>, Option<Site>);
+type Around = (Option<SymptomKey>, Option<Site>, Option<Site>);
 
 impl Known {
     fn add(&mut self, cause: &RootCause, around: Around, number: usize) {
@@ -369,7 +368,7 @@ impl Known {
 /// Failures in program order around the same instructions, with the same symptom, are one. Where recovery breaks down
 /// does not depend on the store that the crash came after.
 fn around(reader: &TraceReader, point: &Point, failing: &FailingState) -> Result<Around, ReadError> {
-    let symptom = failing.verdict.symptom.key.clone();
+    let symptom = failing.verdict.symptom().map(Symptom::key);
     if is_breakdown(&failing.verdict) {
         return Ok((symptom, None, None));
     }

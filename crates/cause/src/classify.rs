@@ -15,6 +15,7 @@ use persistency::point::{Content, LineView};
 use rustc_hash::FxHashSet;
 use trace::event::EventId;
 use trace::{ReadError, TraceReader};
+use verdict::symptom::Symptom;
 use verdict::verdict::Verdict;
 
 use crate::minimise::{Minimal, StoreAt};
@@ -49,8 +50,7 @@ pub enum ClassifyError {
 
 /// Does this verdict say that recovery itself broke down?
 pub fn is_breakdown(verdict: &Verdict) -> bool {
-    let kind = verdict.symptom.key.split_whitespace().next().unwrap_or_default();
-    matches!(kind, "signal" | "hang" | "limit")
+    verdict.symptom().is_some_and(Symptom::is_breakdown)
 }
 
 pub fn classify<R: Recovery>(

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use finding::blame::{self, Libraries};
 use finding::finding::Role;
+use finding::note::{Note, OperationGroup};
 use finding::site::Site;
 use operation::equivalence::Equivalence;
 use rustc_hash::FxHashMap;
@@ -47,8 +48,8 @@ impl<'a> Clusters<'a> {
         Clusters { reader, equivalence, libraries, symbols: Symbolizer::new(reader.tables()), functions, usual }
     }
 
-    /// A sentence about the operations in which crashes at these points fail; none if there were none.
-    pub fn describe(&mut self, points: &[EventId]) -> Result<Option<String>, ReadError> {
+    /// The operations in which crashes at these points fail; none if there were none.
+    pub fn seen_in(&mut self, points: &[EventId]) -> Result<Option<Note>, ReadError> {
         let mut clusters: BTreeMap<(String, Vec<String>), BTreeSet<usize>> = BTreeMap::new();
         for &at in points {
             let (CrashPosition::During(number) | CrashPosition::After(number)) = self.equivalence.position(at) else {
@@ -62,30 +63,24 @@ impl<'a> Clusters<'a> {
         }
         let mut clusters: Vec<_> = clusters.into_iter().collect();
         clusters.sort_by_key(|(_, numbers)| std::cmp::Reverse(numbers.len()));
-        let left_out = clusters.len().saturating_sub(CLUSTERS);
-        let named: Vec<String> =
-            clusters.iter().take(CLUSTERS).map(|(key, numbers)| self.named(key, numbers)).collect();
-        let more = if left_out > 0 { format!("; and {left_out} more") } else { String::new() };
-        Ok((!named.is_empty()).then(|| format!("seen in the operations: {}{more}", named.join("; "))))
-    }
-
-    /// A sentence about the operation that made a store, if that was over when power failed; none otherwise.
-    pub fn made_before(&self, store: EventId, crash: EventId) -> Option<String> {
-        let CrashPosition::During(number) = self.equivalence.position(store) else { return None };
-        let (workload, under_way) = (&self.equivalence.workload, self.equivalence.position(crash));
-        let (kind, shown) = (workload.kind(number), workload.shown(number));
-        (under_way != CrashPosition::During(number)).then(|| {
-            format!("the lost store is of operation {number} (`{shown}`, {kind}), which was over when power failed")
-        })
-    }
-
-    fn named(&self, (kind, through): &(String, Vec<String>), numbers: &BTreeSet<usize>) -> String {
-        let through = match &through[..] {
-            [] => String::new(),
-            names => format!(" that goes through `{}`", names.join("`, `")),
+        let left_out = clusters.len().saturating_sub(CLUSTERS) as u64;
+        let workload = &self.equivalence.workload;
+        let group = |((word, through), numbers): ((String, Vec<String>), BTreeSet<usize>)| OperationGroup {
+            word,
+            through,
+            times: numbers.len() as u64,
+            first: numbers.first().map_or_else(String::new, |&number| workload.shown(number)),
         };
-        let first = numbers.first().map_or_else(String::new, |&number| self.equivalence.workload.shown(number));
-        format!("{kind}{through} ({}, first `{first}`)", times(numbers.len()))
+        let groups: Vec<OperationGroup> = clusters.into_iter().take(CLUSTERS).map(group).collect();
+        Ok((!groups.is_empty()).then_some(Note::SeenIn { groups, left_out }))
+    }
+
+    /// The operation that made a store, if that was over when power failed; none otherwise.
+    pub fn made_before(&self, store: EventId, crash: EventId) -> Option<Note> {
+        let CrashPosition::During(number) = self.equivalence.position(store) else { return None };
+        let under_way = self.equivalence.position(crash);
+        (under_way != CrashPosition::During(number))
+            .then(|| Note::LostStoreOf { operation: self.equivalence.name(number) })
     }
 
     /// The functions that every operation of a kind goes through.
@@ -136,8 +131,4 @@ impl<'a> Clusters<'a> {
         self.functions.insert(number, names.clone());
         Ok(names)
     }
-}
-
-fn times(count: usize) -> String {
-    if count == 1 { "once".into() } else { format!("{count} times") }
 }

@@ -1,18 +1,21 @@
-//! Root causes as findings: named, grouped by the code to blame, in sentences.
+//! Root causes as findings: named, and grouped by the code to blame.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use finding::blame::{self, Libraries};
-use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
+use finding::failure::{BrokenPromise, CrashFailure, NamedStore, Remedy, Repair};
+use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
 use finding::severity::Severity;
 use trace::Tables;
 use trace::symbol::Symbolizer;
+use verdict::crash_point::CrashPoint;
 use verdict::end::Frame;
+use verdict::symptom::Symptom;
 
 use crate::analyse::RootCause;
 use crate::lvalue;
-use crate::repair::{Remedy, Repair};
+use crate::repair;
 use crate::store_history::StoreInfo;
 
 /// Other sides that are named.
@@ -55,13 +58,14 @@ pub fn explain(
         let crash_path = crash_paths.get(number).map_or(&[][..], Vec::as_slice);
         let named = Named::of(&cause, crash_path, tables, &mut symbols, libraries);
         let sides = named.missing.first().zip(named.present.first());
-        if cause.program_order_is_wrong && sides.is_some_and(|(missing, present)| same_line(missing, present)) {
+        if cause.program_order_is_wrong
+            && sides.is_some_and(|(missing, present)| same_line(&missing.location, &present.location))
+        {
             // Inside one call of a library: its caller cannot put that in order.
             cause.class = Class::Atomicity;
             cause.program_order_is_wrong = false;
         }
         let keys = named.keys(&cause);
-        let folder = Path::new(&tables.meta.cwd);
         let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
         let group = known.unwrap_or(all.len());
         keys.into_iter().for_each(|key| {
@@ -71,10 +75,10 @@ pub fn explain(
             Some(Explained { finding, causes }) => {
                 finding.count += cause.explains;
                 causes.push(number);
-                named.missing.into_iter().for_each(|location| add_location(finding, location));
+                named.missing.into_iter().for_each(|store| add_missing(finding, store));
                 named.paths.into_iter().for_each(|path| add_path(finding, path));
             }
-            None => all.push(Explained { finding: named.finding(&cause, folder), causes: vec![number] }),
+            None => all.push(Explained { finding: named.finding(&cause), causes: vec![number] }),
         }
     }
     all.sort_by_key(|explained| (explained.finding.rule.clone(), explained.finding.first));
@@ -82,11 +86,15 @@ pub fn explain(
 }
 
 /// Another store that one and the same fence would have ordered.
-fn add_location(finding: &mut Finding, location: Location) {
+fn add_missing(finding: &mut Finding, store: NamedStore) {
+    let location = &store.location;
     let missing = finding.locations.iter().filter(|known| known.role == Role::Missing).count();
-    let is_new = location.role == Role::Missing && !finding.locations.iter().any(|known| same_line(known, &location));
+    let is_new = location.role == Role::Missing && !finding.locations.iter().any(|known| same_line(known, location));
     if is_new && (1..NAMED).contains(&missing) {
-        finding.locations.insert(missing, location);
+        finding.locations.insert(missing, location.clone());
+        if let Some(failure) = &mut finding.failure {
+            failure.missing.push(store);
+        }
     }
 }
 
@@ -99,13 +107,13 @@ fn add_path(finding: &mut Finding, path: CallPath) {
 
 /// A cause with names.
 struct Named {
-    missing: Vec<Location>,
-    present: Vec<Location>,
+    missing: Vec<NamedStore>,
+    present: Vec<NamedStore>,
     recovery: Vec<Location>,
     paths: Vec<CallPath>,
-    repair: Option<String>,
+    repair: Option<Repair>,
     /// A fence right before this is all that is missing: it was tried.
-    fence_before: Option<Location>,
+    fence_before: Option<NamedStore>,
 }
 
 impl Named {
@@ -117,15 +125,16 @@ impl Named {
         libraries: &Libraries,
     ) -> Named {
         let mut paths = Vec::new();
+        let folder = Path::new(&tables.meta.cwd);
         let mut side = |stores: &[StoreInfo], role: Role, with_path: bool| {
-            let mut named: Vec<Location> = Vec::new();
+            let mut named: Vec<NamedStore> = Vec::new();
             for store in stores {
                 let frames = blame::frames(store.site, role, tables, symbols);
                 let guilty = frames[blame::guilty(&frames, libraries)].clone();
-                if named.iter().any(|known| same_line(known, &guilty)) || named.len() >= NAMED {
+                if named.iter().any(|known| same_line(&known.location, &guilty)) || named.len() >= NAMED {
                     continue;
                 }
-                named.push(guilty);
+                named.push(named_store(store, guilty, folder));
                 if with_path && paths.is_empty() {
                     paths.push(CallPath { count: cause.explains, frames });
                 }
@@ -137,20 +146,23 @@ impl Named {
         let missing = side(&cause.missing, role, executed);
         let present = side(&cause.present, Role::Present, true);
         let before = cause.repair.filter(|repair| repair.remedy == Remedy::Fence).and_then(|repair| repair.before);
-        let fence_before = before.map(|store| blamed(store, Role::Present, tables, symbols, libraries));
-        let repair = cause.repair.map(|repair| remedy(repair, tables, symbols, libraries));
+        let fence_before =
+            before.map(|store| named_store(&store, blamed(store, Role::Present, tables, symbols, libraries), folder));
+        let repair = cause.repair.map(|repair| with_names(repair, tables, symbols, libraries));
         let recovery = recovery_frames(crash_path, symbols, libraries);
         Named { missing, present, recovery, paths, repair, fence_before }
     }
 
     /// The guilty line first.
     fn locations(&self, class: Class) -> Vec<Location> {
-        let sides: [&[Location]; 3] = match class {
-            Class::Recovery => [&self.recovery, &self.present, &self.missing],
-            Class::Atomicity => [&self.present, &self.missing, &self.recovery],
-            _ => [&self.missing, &self.present, &self.recovery],
-        };
-        sides.into_iter().flatten().cloned().collect()
+        let of = |stores: &[NamedStore]| stores.iter().map(|store| store.location.clone()).collect::<Vec<Location>>();
+        let (missing, present, recovery) = (of(&self.missing), of(&self.present), self.recovery.clone());
+        match class {
+            Class::Recovery => [recovery, present, missing],
+            Class::Atomicity => [present, missing, recovery],
+            _ => [missing, present, recovery],
+        }
+        .concat()
     }
 
     /// The finding about a store that is never made durable, if this one is about the same store: whatever it is to be in one
@@ -160,7 +172,7 @@ impl Named {
         all.iter().position(|Explained { finding, .. }| {
             cause.class == Class::Atomicity
                 && finding.class == Class::Durability
-                && sides().any(|location| same_line(location, finding.guilty()))
+                && sides().any(|store| same_line(&store.location, finding.guilty()))
         })
     }
 
@@ -188,12 +200,12 @@ impl Named {
         let kind = if is_lost { "lost" } else { rule(cause.class) };
         let mut keys = vec![format!("{kind} {place}")];
         if let (true, Some(before)) = (is_lost, &self.fence_before) {
-            keys.push(format!("fence before {before}"));
+            keys.push(format!("fence before {}", before.location));
         }
         keys
     }
 
-    fn finding(self, cause: &RootCause, folder: &Path) -> Finding {
+    fn finding(self, cause: &RootCause) -> Finding {
         let mut locations = self.locations(cause.class);
         if locations.is_empty() {
             // Nothing has a name, not even a module: the pool was written from outside.
@@ -206,18 +218,12 @@ impl Named {
                 address: cause.point.at.0,
             });
         }
-        let title = self.title(cause, folder);
-        let mut notes = vec![format!("what recovery did: {}", cause.verdict.symptom.text)];
-        notes.push(format!(
-            "power failed {} at event {}; {} cache lines were not guaranteed there",
-            cause.point.key.kind, cause.point.at.0, cause.dirty_lines
-        ));
-        notes.extend(self.repair.clone());
+        let title = Title::Broken { promise: Box::new(self.broken(cause)), during_recovery: false };
         // A loop is caught here or there; the store that leads to it is the same in every run.
         let known_by =
-            self.present.first().or(self.missing.first()).filter(|_| is_hang(cause)).unwrap_or(&locations[0]);
+            self.present.first().or(self.missing.first()).filter(|_| is_hang(cause)).map(|store| &store.location);
         Finding {
-            id: FindingId::new(rule(cause.class), known_by),
+            id: FindingId::new(rule(cause.class), known_by.unwrap_or(&locations[0])),
             rule: rule(cause.class).to_owned(),
             class: cause.class,
             severity: Severity::Error,
@@ -226,54 +232,46 @@ impl Named {
             count: cause.explains,
             paths: self.paths,
             first: cause.point.at,
-            notes,
+            failure: cause.verdict.symptom().map(|symptom| {
+                Box::new(CrashFailure {
+                    symptom: symptom.clone(),
+                    // The session knows the operations.
+                    crash_point: CrashPoint { event: cause.point.at, operation: None, kind: cause.point.key.kind },
+                    dirty_lines: cause.dirty_lines as u64,
+                    missing: self.missing,
+                    present: self.present,
+                    repair: self.repair,
+                    recovery_from: None,
+                })
+            }),
+            notes: Vec::new(),
             replay: None,
         }
     }
 
-    fn title(&self, cause: &RootCause, folder: &Path) -> String {
-        let first = |side: &[Location]| {
-            side.first().map_or_else(|| "a store".to_owned(), |location| named_place(location, folder))
-        };
-        let (missing, present) = (first(&self.missing), first(&self.present));
-        match cause.class {
-            Class::Durability => format!("the store to {missing} is never made durable: a power failure can lose it"),
-            Class::Ordering if cause.program_order_is_wrong => {
-                format!(
-                    "{present} is stored before {missing}, which it needs: a power failure in between breaks recovery"
-                )
+    /// What the cause breaks.
+    fn broken(&self, cause: &RootCause) -> BrokenPromise {
+        let (missing, present) = (self.missing.first().cloned(), self.present.first().cloned());
+        match (cause.class, &present) {
+            (Class::Durability, _) => BrokenPromise::Durable { store: missing },
+            (Class::Ordering, _) if cause.program_order_is_wrong => {
+                BrokenPromise::StoredAfter { store: present, needed: missing }
             }
-            Class::Ordering if self.present.is_empty() => {
-                format!("the store to {missing} becomes durable too late: a power failure can lose it")
+            (Class::Ordering, None) => BrokenPromise::DurableInTime { store: missing },
+            // Of several that are there, the one before which the fence belongs.
+            (Class::Ordering, Some(_)) => {
+                BrokenPromise::Ordered { first: missing, second: self.fence_before.clone().or(present) }
             }
-            Class::Ordering => {
-                // Of several that are there, the one before which the fence belongs.
-                let second = self.fence_before.as_ref().map_or(present, |location| named_place(location, folder));
-                format!(
-                    "nothing orders {missing} before {second}: after a power failure PM can have the second without the first"
-                )
-            }
-            Class::Atomicity if one_store(cause) => {
-                format!(
-                    "the store in {present} crosses a cache line: after a power failure PM can have one part without the other"
-                )
-            }
-            Class::Atomicity if self.missing.is_empty() => {
-                format!("the change that {present} is part of can be half done after a power failure")
-            }
-            Class::Atomicity => {
-                format!("{present} and {missing} belong together, but a power failure can leave one without the other")
-            }
-            _ if is_hang(cause) && !self.present.is_empty() => {
-                format!("recovery does not end after a power failure behind the store to {present}")
-            }
-            _ => format!("recovery breaks down in {}", first(&self.recovery)),
+            (Class::Atomicity, _) if one_store(cause) => BrokenPromise::Whole { store: present },
+            (Class::Atomicity, _) => BrokenPromise::Together { one: present, other: missing },
+            (_, Some(after)) if is_hang(cause) => BrokenPromise::Ends { after: after.clone() },
+            _ => BrokenPromise::Survives { at: self.recovery.first().cloned() },
         }
     }
 }
 
 fn is_hang(cause: &RootCause) -> bool {
-    cause.class == Class::Recovery && cause.verdict.symptom.key.starts_with("hang")
+    cause.class == Class::Recovery && cause.verdict.symptom().is_some_and(Symptom::is_hang)
 }
 
 /// What is missing and what is there are parts of one store.
@@ -282,49 +280,20 @@ fn one_store(cause: &RootCause) -> bool {
     !cause.missing.is_empty() && cause.missing.iter().all(there)
 }
 
-/// A place in the code, with what is stored to there if the source says so.
-fn named_place(location: &Location, folder: &Path) -> String {
-    let (Some(file), Some(line), true) = (&location.file, location.line, location.role != Role::Recovery) else {
-        return place(location);
-    };
-    match lvalue::of_line(file, line, folder) {
-        Some(what) => format!("`{what}` in {}", place(location)),
-        None => place(location),
-    }
-}
-
-/// `function (file:line)`, shorter than a whole path.
-fn place(location: &Location) -> String {
-    let function = location.function.as_deref().unwrap_or("?");
-    match (&location.file, location.line) {
-        (Some(file), Some(line)) => format!("`{function}` ({}:{line})", file.rsplit('/').next().unwrap_or(file)),
-        _ => format!("`{function}` ({}+{:#x})", location.module, location.address),
-    }
+/// A store, with what it stores to if the source says so.
+fn named_store(store: &StoreInfo, location: Location, folder: &Path) -> NamedStore {
+    let place = location.file.as_deref().zip(location.line);
+    let name = place.and_then(|(file, line)| lvalue::of_line(file, line, folder));
+    NamedStore { location, name, event: store.event, thread: store.thread }
 }
 
 fn same_line(a: &Location, b: &Location) -> bool {
     (&a.file, a.line, &a.function) == (&b.file, b.line, &b.function) && (a.file.is_some() || a.address == b.address)
 }
 
-/// What would help, in a sentence.
-pub fn describe_repair(cause: &RootCause, tables: &Tables, libraries: &Libraries) -> Option<String> {
-    cause.repair.map(|repair| remedy(repair, tables, &mut Symbolizer::new(tables), libraries))
-}
-
-fn remedy(repair: Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> String {
-    let mut at = |store: StoreInfo| place(&blamed(store, Role::Store, tables, symbols, libraries));
-    let what = match repair.remedy {
-        Remedy::Fence => "a fence",
-        Remedy::FlushAndFence => "a flush of that line and a fence",
-    };
-    let after = at(repair.after);
-    match repair.before {
-        Some(before) => format!(
-            "{what} after {after}, before {}, would make this state impossible (checked on the trace)",
-            at(before)
-        ),
-        None => format!("{what} right after {after} would make this state impossible (checked on the trace)"),
-    }
+fn with_names(repair: repair::Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Repair {
+    let mut at = |store: StoreInfo| blamed(store, Role::Store, tables, symbols, libraries);
+    Repair { insert: repair.remedy, after: at(repair.after), before: repair.before.map(at) }
 }
 
 /// The line of the program to which a store is put down.

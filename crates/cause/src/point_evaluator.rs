@@ -76,18 +76,18 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
     }
 
     pub fn passes(&mut self, assignment: &Assignment) -> Result<bool, EvaluateError> {
-        self.verdict(assignment).map(|verdict| verdict.pass)
+        self.verdict(assignment).map(|verdict| verdict.is_pass())
     }
 
     /// Does recovery pass at a point of another walk with everything in PM?
     pub fn passes_at(&mut self, view: &PointView<'_>) -> Result<bool, EvaluateError> {
         let state = Assignment::everything(view).state(view);
         if let Some(verdict) = self.memory.elsewhere(view, |memory| memory.recall(view, &state)) {
-            return Ok(verdict.pass);
+            return Ok(verdict.is_pass());
         }
         let observation = self.observe(&view.image(&state)?)?;
         self.memory.elsewhere(view, |memory| memory.learn(view, &state, &observation));
-        Ok(observation.verdict.pass)
+        Ok(observation.verdict.is_pass())
     }
 
     /// A walk for [`PointEvaluator::passes_at`].

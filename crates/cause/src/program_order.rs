@@ -148,7 +148,7 @@ fn completed_without<R: Recovery>(
         }
         let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
         let undone = without(&image, store, &before);
-        return Ok(evaluator.run(&undone)?.pass.then_some(stop));
+        return Ok(evaluator.run(&undone)?.is_pass().then_some(stop));
     }
     Ok(None)
 }

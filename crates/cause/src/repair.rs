@@ -1,20 +1,13 @@
 //! The flush and the fence that would make a failing state impossible, tried on the trace.
 
 use crash::walk::Rules;
+pub use finding::failure::Remedy;
 use persistency::domain::Detail;
 use persistency::tracker::Tracker;
 use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget};
 use trace::{ReadError, TraceReader};
 
 use crate::store_history::StoreInfo;
-
-/// What to insert.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Remedy {
-    /// The flush is there already.
-    Fence,
-    FlushAndFence,
-}
 
 /// Where to insert it, checked: the missing stores are then guaranteed at the crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

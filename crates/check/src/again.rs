@@ -11,7 +11,9 @@ use crash::rounds::{Selection, Shard};
 use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
 use crash::walk::{Walk, WalkError};
+use finding::evidence::Evidence;
 use finding::finding::Finding;
+use finding::note::RunNote;
 use supervise::probe::Substituted;
 use trace::{ReadError, TraceReader};
 
@@ -47,7 +49,8 @@ pub struct Again {
     /// Recoveries that wrote to a pool and were crashed in turn.
     pub recordings: usize,
     pub states_decided: u64,
-    pub notes: Vec<String>,
+    pub notes: Vec<RunNote>,
+    pub evidence: Vec<Evidence>,
 }
 
 impl CheckSession<'_> {
@@ -65,7 +68,7 @@ impl CheckSession<'_> {
             walk.advance_to(point.at)?;
             let view = walk.view();
             let image = view.image(&Assignment::everything(&view).state(&view))?;
-            let passes = runner.observe(&image)?.verdict.pass;
+            let passes = runner.observe(&image)?.verdict.is_pass();
             let writes = runner.last().is_some_and(|report| !report.dirtied.is_empty());
             if !passes || !writes {
                 continue;
@@ -103,7 +106,7 @@ impl CheckSession<'_> {
             .map(|pool| Some((original(&pool.info.path)?.clone(), pool.info.len)))
             .collect();
         let Some(pools) = pools.filter(|pools| pools.len() == private.len()) else {
-            again.notes.push(format!("recovery after event {} does not use all pools; it was not crashed", point.at.0));
+            again.notes.push(RunNote::RecoveryUsesFewPools { event: point.at });
             return;
         };
         // A recovery is recorded without the files beside the pools.
@@ -129,7 +132,7 @@ impl CheckSession<'_> {
             again: false,
             skip_operations: None,
             bundles,
-            prefix: "during recovery: ",
+            recovery_from: Some(point.at),
             bundles_option: self.bundles_option.clone(),
             ..*self
         };
@@ -137,25 +140,24 @@ impl CheckSession<'_> {
             Ok(checked) => {
                 again.states_decided += checked.coverage.states_decided;
                 again.notes.extend(checked.notes);
-                for mut finding in checked.findings {
+                for finding in checked.findings {
                     if again.findings.iter().all(|known| known.id != finding.id) {
-                        finding.notes.insert(0, format!(
-                            "the first power failure was at event {} of the workload, the second one during the recovery from it",
-                            point.at.0
-                        ));
                         if let Err(error) = keep(&bundles.join(&finding.id.0), &self.bundles.join(&finding.id.0)) {
-                            again.notes.push(format!("the bundle of finding {} cannot be kept: {error}", finding.id));
+                            let (finding, why) = (finding.id.clone(), error.to_string());
+                            again.notes.push(RunNote::BundleNotKept { finding, why });
                         }
+                        let own = |evidence: &&Evidence| evidence.finding.id == finding.id;
+                        again.evidence.extend(checked.evidence.iter().find(own).cloned());
                         again.findings.push(finding);
                     }
                 }
             }
-            Err(SessionError::NeverRecovers(why)) => {
-                again
-                    .notes
-                    .push(format!("after a recovery from event {} has ended, another one fails: {why}", point.at.0));
+            Err(SessionError::NeverRecovers(symptom)) => {
+                again.notes.push(RunNote::SecondRecoveryFails { event: point.at, symptom });
             }
-            Err(error) => again.notes.push(format!("the recovery from event {} was not crashed: {error}", point.at.0)),
+            Err(error) => {
+                again.notes.push(RunNote::RecoveryNotCrashed { event: point.at, why: error.to_string() });
+            }
         }
     }
 }

@@ -40,7 +40,7 @@ pub fn confirm(
     let view = walk.view();
     let image = view.image(&cause.state)?;
     let (first, second) = (runner.confirm(&image)?, runner.confirm(&image)?);
-    let same = !first.pass && !second.pass && oracle::confirms(&first.symptom, &second.symptom);
+    let same = first.symptom().zip(second.symptom()).is_some_and(|(first, second)| first.confirms(second));
     Ok(if same { Confirmation::Confirmed } else { Confirmation::NotReproduced })
 }
 

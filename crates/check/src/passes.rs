@@ -18,6 +18,7 @@ use crash::outcome::{Coverage, PointOutcome, merge};
 use crash::read_tree::{ReadTree, ReadTreeLimits};
 use crash::search::{Budget, Found, Part, Progress, Search, coverage};
 use crash::survey::Survey;
+use finding::note::RunNote;
 use runner::runner::Runner;
 use rustc_hash::FxHashSet;
 use trace::event::EventId;
@@ -41,7 +42,7 @@ pub(crate) struct Time<'a> {
 pub(crate) struct Searched {
     pub points: Vec<PointOutcome>,
     pub coverage: Coverage,
-    pub notes: Vec<String>,
+    pub notes: Vec<RunNote>,
     pub analysis: Analysis,
     /// Places in the code whose stores were assumed to be durable.
     pub assumed: usize,
@@ -104,7 +105,7 @@ struct Passes<'s, 'a> {
     analyser: Analyser,
     assumed: AssumedRepairs,
     points: Vec<PointOutcome>,
-    notes: Vec<String>,
+    notes: Vec<RunNote>,
     deadline: AnalysisDeadline,
     on_phase: &'s (dyn Fn(Phase) + Sync),
 }
@@ -133,9 +134,10 @@ impl<'s> Passes<'s, '_> {
     }
 
     fn run(&mut self, search: &Search<'_>, runners: &mut [Runner]) -> Result<Vec<PointOutcome>, SessionError> {
-        let Found { points, notes, read_tree, .. } = search.run_knowing(runners, self.memory.take_tree())?;
+        let Found { points, contradiction, read_tree, .. } = search.run_knowing(runners, self.memory.take_tree())?;
         self.memory.put_tree(read_tree);
-        self.notes.extend(notes);
+        self.notes
+            .extend(contradiction.map(|how| RunNote::NotDeterministic { how, all_run: !self.session.equivalence }));
         Ok(points)
     }
 

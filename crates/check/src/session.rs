@@ -16,12 +16,17 @@ use crash::search::{Budget, Progress, SearchError, SearchOptions, coverage};
 use crash::survey::Survey;
 use crash::walk::{Walk, WalkError};
 use finding::blame::Libraries;
-use finding::finding::{Class, Finding};
-use operation::equivalence::Asking;
+use finding::evidence::Evidence;
+use finding::finding::{Class, Finding, Title};
+use finding::note::RunNote;
+use operation::equivalence::{Asking, Equivalence};
 use trace::event::{CodeAddr, ContextId, EventId};
 use trace::symbol::Symbolizer;
 use trace::{ReadError, TraceReader};
+use verdict::position::CrashPosition;
 use verdict::read::Read;
+use verdict::symptom::Symptom;
+use verdict::verdict::Verdict;
 
 use crate::again::AgainError;
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
@@ -29,7 +34,7 @@ use crate::hint::hint;
 use crate::passes::{Searched, Time};
 use cause::analyse::{AnalyseError, Analysis, RootCause};
 use cause::clusters::Clusters;
-use cause::explain::{Explained, describe_repair, explain};
+use cause::explain::{Explained, explain};
 use crash::assignment::Assignment;
 use evidence::bundle::{BundleError, Contents, Expectation};
 use evidence::gather::{Case, EvidenceError};
@@ -60,8 +65,8 @@ pub struct CheckSession<'a> {
     pub again: bool,
     /// Operations whose crashes are left out, with everything before them; none: crashes in the set-up have their share.
     pub skip_operations: Option<usize>,
-    /// Before every title.
-    pub prefix: &'a str,
+    /// The event of the workload at which power failed, if this is about the recovery from that.
+    pub recovery_from: Option<EventId>,
     pub bundles: &'a Path,
     /// How the user names the bundles' folder in a command; none: it is the default.
     pub bundles_option: Option<String>,
@@ -74,8 +79,10 @@ pub struct Checked {
     /// Confirmed.
     pub findings: Vec<Finding>,
     pub coverage: Coverage,
+    /// What reports show of the findings that have bundles.
+    pub evidence: Vec<Evidence>,
     /// For the user: what was not done, or not as it should be.
-    pub notes: Vec<String>,
+    pub notes: Vec<RunNote>,
     /// All crash points that were judged.
     pub points: Vec<PointOutcome>,
     /// Those in the creation of pools as well.
@@ -89,6 +96,11 @@ impl Checked {
         for finding in other.findings {
             if self.findings.iter().all(|known| known.id != finding.id) {
                 self.findings.push(finding);
+            }
+        }
+        for evidence in other.evidence {
+            if self.evidence.iter().all(|known| known.finding.id != evidence.finding.id) {
+                self.evidence.push(evidence);
             }
         }
         for note in other.notes {
@@ -128,8 +140,8 @@ pub enum SessionError {
     #[error(transparent)]
     Again(#[from] Box<AgainError>),
     /// Nothing can be learnt from a recovery that never succeeds.
-    #[error("recovery fails even on the pools that the whole run left, without any power failure: {0}")]
-    NeverRecovers(String),
+    #[error("recovery fails even on the pools that the complete run left, without any power failure: {0}")]
+    NeverRecovers(Box<Symptom>),
 }
 
 /// What is being done, for progress.
@@ -192,7 +204,10 @@ impl CheckSession<'_> {
             let equivalence = Arc::new(equivalence);
             runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
         }
-        reference_notes.extend(left_out(&runners[0].left_out()));
+        let left_out: Vec<String> = runners[0].left_out().into_iter().map(str::to_owned).collect();
+        if !left_out.is_empty() {
+            reference_notes.push(RunNote::FilesAsLeft { names: left_out });
+        }
         if let Some(served) = &self.plan.served {
             positions = Arc::new(served.judge.positions());
         }
@@ -215,42 +230,35 @@ impl CheckSession<'_> {
         let only_pools =
             self.plan.names.iter().all(|name| self.plan.pools.iter().any(|(path, _)| path == Path::new(name)));
         if !looks && !resumed && only_pools {
-            let pools: Vec<String> = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
-            notes.push(format!(
-                "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",
-                pools.join(", ")
-            ));
+            let pools = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
+            notes.push(RunNote::ReadsNothing { pools });
         }
         let runner = &mut runners[0];
         if let Some(why) = &runner.refused {
-            notes.push(format!("recoveries ran in native mode, and every state was run: {why}"));
+            notes.push(RunNote::NativeRuns { why: why.clone() });
         }
         let Analysis { causes, unexplained, .. } = analysis;
         if assumed > 0 {
-            notes.push(format!(
-                "to find what else is wrong, the stores of {assumed} places in the code were taken to be durable once their bug was known"
-            ));
+            notes.push(RunNote::RepairsAssumed { places: assumed as u64 });
         }
         if unexplained > 0 {
-            notes.push(format!(
-                "{unexplained} failing states were not analysed for lack of time; they may have other causes"
-            ));
+            notes.push(RunNote::NotAnalysed { states: unexplained });
         }
         on_phase(Phase::Confirm);
-        let mut findings = session.confirmed(&causes, runner, &mut notes)?;
+        let (mut findings, mut evidence) = session.confirmed(&causes, runner, &mut notes)?;
         if self.again {
             on_phase(Phase::Again);
             let again = self.again(&points, runner).map_err(Box::new)?;
-            notes.push(format!(
-                "{} recoveries were recorded and crashed in turn ({} states decided)",
-                again.recordings, again.states_decided
-            ));
+            let (recoveries, states) = (again.recordings as u64, again.states_decided);
+            notes.push(RunNote::RecoveriesCrashed { recoveries, states });
             notes.extend(again.notes);
             findings.extend(again.findings);
+            evidence.extend(again.evidence);
         }
         Ok(Checked {
             findings,
             coverage,
+            evidence,
             notes,
             points,
             judged_creation: self.options.selection.creation,
@@ -267,9 +275,8 @@ impl CheckSession<'_> {
         Checked {
             findings: Vec::new(),
             coverage: coverage(survey, self.options, self.shard, &[]),
-            notes: vec![
-                "interrupted in the runs without a crash that tell the right answers: no crash was simulated".into(),
-            ],
+            evidence: Vec::new(),
+            notes: vec![RunNote::Interrupted],
             points: Vec::new(),
             judged_creation: self.options.selection.creation,
             judged_by: self.plan.judged_by(),
@@ -284,8 +291,8 @@ impl CheckSession<'_> {
         let view = walk.view();
         let image = view.image(&Assignment::everything(&view).state(&view))?;
         let Observation { verdict, reads } = runner.observe(&image)?;
-        if !verdict.pass {
-            return Err(SessionError::NeverRecovers(verdict.symptom.text));
+        if let Verdict::Fail(symptom) = verdict {
+            return Err(SessionError::NeverRecovers(symptom));
         }
         Ok(reads.is_none_or(|reads| reads.iter().any(|read| matches!(read, Read::Line(_)))))
     }
@@ -294,8 +301,8 @@ impl CheckSession<'_> {
         &self,
         causes: &[RootCause],
         runner: &mut Runner,
-        notes: &mut Vec<String>,
-    ) -> Result<Vec<Finding>, SessionError> {
+        notes: &mut Vec<RunNote>,
+    ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
         let rules = self.options.rules;
         let mut crash_paths = Vec::new();
         for cause in causes {
@@ -303,13 +310,13 @@ impl CheckSession<'_> {
             crash_paths.push(if needed { breakdown(self.reader, rules, cause, runner)? } else { Vec::new() });
         }
         for (number, cause) in causes.iter().enumerate().filter(|(_, cause)| cause.class == Class::Recovery) {
-            let same = |other: &usize| causes[*other].verdict.symptom.key == cause.verdict.symptom.key;
+            let same = |other: &usize| causes[*other].verdict.agrees(&cause.verdict);
             let known = (0..causes.len()).filter(same).find(|&other| !crash_paths[other].is_empty());
             if let (true, Some(known)) = (crash_paths[number].is_empty(), known) {
                 crash_paths[number] = crash_paths[known].clone();
             }
         }
-        let mut findings = Vec::new();
+        let (mut findings, mut evidence) = (Vec::new(), Vec::new());
         let equivalence = runner.equivalence.clone();
         let mut clusters =
             equivalence.as_ref().map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
@@ -324,38 +331,51 @@ impl CheckSession<'_> {
                 }
             }
             let Some(cause) = shown else {
-                notes.push(format!(
-                    "not shown, because native mode did not reproduce it: {} (finding {})",
-                    finding.title, finding.id
-                ));
+                notes.push(RunNote::NotReproduced { finding: finding.id, title: Box::new(finding.title) });
                 continue;
             };
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
-            finding.title = format!("{}{}", self.prefix, finding.title);
+            self.place(&mut finding, equivalence.as_deref());
             finding.notes.extend(hint(self.reader, self.options, cause)?);
             if let Some(clusters) = &mut clusters {
                 let lost = cause.missing.first().filter(|_| !cause.in_program_order);
                 finding.notes.extend(lost.and_then(|store| clusters.made_before(store.event, cause.point.at)));
                 let points: Vec<EventId> = numbers.iter().flat_map(|&number| causes[number].points.clone()).collect();
-                finding.notes.extend(clusters.describe(&points)?);
+                finding.notes.extend(clusters.seen_in(&points)?);
             }
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
             match self.write_bundle(&finding, cause, runner) {
                 // What was found is told in any case.
                 Err(SessionError::Bundle(error)) => {
                     finding.replay = None;
-                    notes.push(format!("finding {} cannot be replayed: {error}", finding.id));
+                    notes.push(RunNote::NoBundle { finding: finding.id.clone(), why: error.to_string() });
                 }
                 written => {
                     written?;
-                    notes.extend(self.write_evidence(&finding, cause, runner).err().map(|error| {
-                        format!("the report cannot show the time line of finding {}: {error}", finding.id)
-                    }));
+                    match self.evidence(&finding, cause, runner) {
+                        Ok(shown) => evidence.push(shown),
+                        Err(error) => {
+                            notes.push(RunNote::NoTimeline { finding: finding.id.clone(), why: error.to_string() });
+                        }
+                    }
                 }
             }
             findings.push(finding);
         }
-        Ok(findings)
+        Ok((findings, evidence))
+    }
+
+    /// Says where the crash of a finding lies: among the operations, and in which run.
+    fn place(&self, finding: &mut Finding, equivalence: Option<&Equivalence>) {
+        if let Title::Broken { during_recovery, .. } = &mut finding.title {
+            *during_recovery = self.recovery_from.is_some();
+        }
+        let Some(failure) = &mut finding.failure else { return };
+        failure.recovery_from = self.recovery_from;
+        let position = equivalence.map(|equivalence| equivalence.position(failure.crash_point.event));
+        if let Some(CrashPosition::During(number) | CrashPosition::After(number)) = position {
+            failure.crash_point.operation = Some(number as u64);
+        }
     }
 
     fn write_bundle(&self, finding: &Finding, cause: &RootCause, runner: &Runner) -> Result<(), SessionError> {
@@ -376,7 +396,6 @@ impl CheckSession<'_> {
         }
         let contents = Contents {
             finding,
-            symptom: &cause.verdict.symptom.text,
             recovery: &command,
             checker: self.plan.checker.as_ref(),
             expectation: &expectation,
@@ -390,15 +409,13 @@ impl CheckSession<'_> {
 }
 
 impl CheckSession<'_> {
-    /// What a report shows beside the finding's words.
-    fn write_evidence(&self, finding: &Finding, cause: &RootCause, runner: &mut Runner) -> Result<(), SessionError> {
-        let repair = describe_repair(cause, self.reader.tables(), self.libraries);
+    /// What a report shows beside the finding's words; the bundle keeps it for later.
+    fn evidence(&self, finding: &Finding, cause: &RootCause, runner: &mut Runner) -> Result<Evidence, SessionError> {
         let case = Case {
             reader: self.reader,
             rules: self.options.rules,
             cause,
             finding,
-            repair: repair.as_deref(),
             libraries: self.libraries,
             operation: &|number| match (&self.plan.operations, &self.plan.served) {
                 (Some(plan), _) => Some(plan.workload.shown(number as usize)),
@@ -406,26 +423,11 @@ impl CheckSession<'_> {
                 (None, None) => None,
             },
         };
-        let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.pass);
-        evidence::file::write(&case.evidence(&mut passes)?, self.bundles)?;
-        Ok(())
+        let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.is_pass());
+        let evidence = case.evidence(&mut passes)?;
+        evidence::file::write(&evidence, self.bundles)?;
+        Ok(evidence)
     }
-}
-
-/// Says that recovery does not find these files as they were at the crash.
-fn left_out(names: &[&str]) -> Option<String> {
-    const SHOWN: usize = 3;
-    let more = match names.len().saturating_sub(SHOWN) {
-        0 => String::new(),
-        more => format!(" and {more} more"),
-    };
-    (!names.is_empty()).then(|| {
-        format!(
-            "recovery finds files outside of the folders of the pools and of the working directory as the whole run left them: {}{more}; name \
-             them with --files to have them as they were at the crash",
-            names[..names.len().min(SHOWN)].join(", ")
-        )
-    })
 }
 
 /// All crash points; those in functions that make pools are marked.

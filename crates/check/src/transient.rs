@@ -1,6 +1,7 @@
 //! Data that is never made durable, and whose loss no answer shows: it need not lie in PM (Witcher's P-U).
 
 use finding::finding::{Class, Finding, Location};
+use finding::note::Note;
 use finding::severity::Severity;
 
 use crate::session::Checked;
@@ -21,10 +22,7 @@ pub fn confirm(misuse: &mut [Finding], checked: &Checked) {
         if !blamed {
             finding.class = Class::Performance;
             finding.severity = Severity::Performance;
-            finding.notes.push(format!(
-                "none of the {} crash states that were checked needs it: it is transient data, for which DRAM would do",
-                coverage.states_decided
-            ));
+            finding.notes.push(Note::NotNeeded { states: coverage.states_decided });
         }
     }
 }

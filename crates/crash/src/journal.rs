@@ -16,7 +16,7 @@ use crate::outcome::PointOutcome;
 use crate::search::SearchOptions;
 
 /// Changes with the meaning of what is written.
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {

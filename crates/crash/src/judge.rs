@@ -10,10 +10,11 @@ use rustc_hash::FxHashMap;
 
 use crate::outcome::{FailingState, PointOutcome, StrategyOutcome};
 use crate::points::Point;
-use crate::read_tree::{Contradiction, ReadTree, ReadTreeCache};
+use crate::read_tree::{ReadTree, ReadTreeCache};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::strategy::{Reach, StrategySpec};
 use crate::view::{PointView, StateKey};
+use verdict::contradiction::Contradiction;
 use verdict::read::Read;
 use verdict::verdict::Verdict;
 
@@ -29,7 +30,7 @@ pub(crate) struct Knowledge {
     /// None: every state is to be run.
     read_tree: Option<RwLock<ReadTree>>,
     contradicted: AtomicBool,
-    notes: Mutex<Vec<String>>,
+    contradiction: Mutex<Option<Contradiction>>,
 }
 
 impl Knowledge {
@@ -37,7 +38,7 @@ impl Knowledge {
         Knowledge {
             read_tree: read_tree.map(RwLock::new),
             contradicted: AtomicBool::new(false),
-            notes: Mutex::default(),
+            contradiction: Mutex::default(),
         }
     }
 
@@ -51,28 +52,21 @@ impl Knowledge {
         self.read_tree.is_none()
     }
 
-    /// What was learnt, if it can be relied on, and notes for the user.
-    pub fn into_parts(self) -> (Option<ReadTree>, Vec<String>) {
+    /// What was learnt, if it can be relied on, and what showed otherwise.
+    pub fn into_parts(self) -> (Option<ReadTree>, Option<Contradiction>) {
         let read_tree = self.read_tree.filter(|_| !self.contradicted.into_inner());
         let read_tree = read_tree.map(|read_tree| read_tree.into_inner().unwrap_or_else(PoisonError::into_inner));
-        (read_tree, self.notes.into_inner().unwrap_or_else(PoisonError::into_inner))
+        (read_tree, self.contradiction.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn read_tree(&self) -> Option<&RwLock<ReadTree>> {
         self.read_tree.as_ref().filter(|_| !self.contradicted.load(Ordering::Relaxed))
     }
 
-    fn contradict(&self, what: &str) {
+    /// From here on every state is run.
+    fn contradict(&self, what: Contradiction) {
         if !self.contradicted.swap(true, Ordering::Relaxed) {
-            let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
-            let consequence = if self.runs_all() {
-                "what failed may pass the next time"
-            } else {
-                "from there on every state was run, which is slow, and no crash point counts as exhausted"
-            };
-            notes.push(format!(
-                "{what}; {consequence}: does recovery depend on the time, on random numbers, or on files other than its pools?"
-            ));
+            *self.contradiction.lock().unwrap_or_else(PoisonError::into_inner) = Some(what);
         }
     }
 }
@@ -169,8 +163,8 @@ impl<R: Recovery> Judge<'_, R> {
                     if let Some(Some(other)) = earlier.filter(|_| !is_new)
                         && !other.verdict.agrees(&fate.verdict)
                     {
-                        let verdicts = Contradiction::verdicts(&other.verdict, &fate.verdict);
-                        self.knowledge.contradict(&verdicts.to_string());
+                        let (one, other) = (other.verdict.clone(), fate.verdict.clone());
+                        self.knowledge.contradict(Contradiction::Verdicts { one, other });
                     }
                     strategy.learned(view, &state, fate.dirty_reads.as_deref());
                     if is_new {
@@ -203,7 +197,7 @@ impl<R: Recovery> Judge<'_, R> {
                 // What an earlier stage decided is only looked up for what was read.
                 if is_new {
                     outcome.saved += 1;
-                    (self.on_decided)(false, !decided.verdict.pass);
+                    (self.on_decided)(false, !decided.verdict.is_pass());
                 }
                 return Ok(Fate { verdict: decided.verdict, dirty_reads: Some(decided.dirty_reads.into()) });
             }
@@ -211,14 +205,14 @@ impl<R: Recovery> Judge<'_, R> {
         let image = view.image(state).map_err(RecoveryError::new)?;
         let observation = self.recovery.run(&image)?;
         outcome.runs += 1;
-        (self.on_decided)(true, !observation.verdict.pass);
+        (self.on_decided)(true, !observation.verdict.is_pass());
         let Some(reads) = observation.reads else {
             return Ok(Fate { verdict: observation.verdict, dirty_reads: None });
         };
         if let Some(read_tree) = read_tree {
             let mut read_tree = read_tree.write().unwrap_or_else(PoisonError::into_inner);
             if let Err(contradiction) = read_tree.insert(self.cache, view, state, &reads, &observation.verdict) {
-                self.knowledge.contradict(&contradiction.to_string());
+                self.knowledge.contradict(contradiction);
             }
         }
         let dirty = reads.into_iter().filter_map(|read| match read {
@@ -237,7 +231,7 @@ fn keep(
     done: &mut StrategyOutcome,
     outcome: &mut PointOutcome,
 ) {
-    if verdict.pass {
+    if verdict.is_pass() {
         if outcome.passing.len() < KEEP_PASSING {
             outcome.passing.push(state);
         }

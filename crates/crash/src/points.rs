@@ -1,11 +1,11 @@
 //! Crash points: the places of a trace where power is made to fail, and which of them are alike.
 
-use std::fmt;
 use std::str::FromStr;
 
 use persistency::model::ModelKind;
 use serde::{Deserialize, Serialize};
 use trace::event::{CodeAddr, ContextId, EventId};
+pub use verdict::crash_point::PointKind;
 
 /// Functions that make a new pool. PMDK says that an interrupted one leaves no usable pool (`pmemobj_create(3)`: run
 /// `pmempool rm` and try again), so recovery is not asked what it makes of that.
@@ -21,48 +21,6 @@ pub const CREATORS: [&str; 10] = [
     "pmemlog_createU",
     "util_pool_create_uuids",
 ];
-
-/// What comes next at a crash point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PointKind {
-    Flush,
-    Fence,
-    /// A locked instruction on PM: a fence, then a store.
-    Rmw,
-    /// `msync`, `fsync`, `fdatasync`.
-    Sync,
-    /// The file system is about to zero a range, to change the pool's length, or to change another file or a name.
-    File,
-    OperationBegin,
-    OperationEnd,
-    ThreadEnd,
-    ProcessExit,
-    EndOfTrace,
-    /// Nothing in particular: a store has just happened (only with [`Density::Stores`]).
-    AfterStore,
-    /// Nothing was stored yet (only with [`Density::Stores`]).
-    FirstStore,
-}
-
-impl fmt::Display for PointKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            PointKind::Flush => "before a flush",
-            PointKind::Fence => "before a fence",
-            PointKind::Rmw => "before a locked instruction",
-            PointKind::Sync => "before a sync",
-            PointKind::File => "before a change by the file system",
-            PointKind::OperationBegin => "before an operation",
-            PointKind::OperationEnd => "after an operation",
-            PointKind::ThreadEnd => "at the end of a thread",
-            PointKind::ProcessExit => "at the end of a process",
-            PointKind::EndOfTrace => "at the end",
-            PointKind::AfterStore => "after a store",
-            PointKind::FirstStore => "before the first store",
-        })
-    }
-}
 
 /// Crash points with the same call path, instruction and kind are one failure point (Mumak §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

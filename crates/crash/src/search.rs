@@ -24,6 +24,7 @@ use crate::strategy::inferred::KnownConditions;
 use crate::survey::{Pick, Survey};
 use crate::walk::{Rules, Walk, WalkError};
 use crate::worker::{Shared, Totals, Worker};
+use verdict::contradiction::Contradiction;
 use verdict::position::CrashPositions;
 
 /// All that verdicts depend on. Searches with equal options over the same trace can be joined.
@@ -100,8 +101,8 @@ pub struct Found {
     /// One per point that was begun, in the order of the trace, those of the journal included.
     pub points: Vec<PointOutcome>,
     pub coverage: Coverage,
-    /// For the user.
-    pub notes: Vec<String>,
+    /// Recovery is not a function of what it reads: from there on every state was run.
+    pub contradiction: Option<Contradiction>,
     /// What recovery did, by what it read; none if every state was run.
     pub read_tree: Option<ReadTree>,
 }
@@ -224,8 +225,8 @@ impl<'a> Search<'a> {
         if knowledge.is_contradicted() {
             coverage.withdraw_exhaustive();
         }
-        let (read_tree, notes) = knowledge.into_parts();
-        Ok(Found { points, coverage, notes, read_tree })
+        let (read_tree, contradiction) = knowledge.into_parts();
+        Ok(Found { points, coverage, contradiction, read_tree })
     }
 
     pub(crate) fn is_stopped(&self, totals: &Totals) -> bool {

@@ -29,7 +29,7 @@ use crate::bundled::{self, BundledName};
 /// Where bundles go unless the user says otherwise, in the current directory.
 pub const FOLDER: &str = ".fencepost";
 const DESCRIPTION: &str = "finding.json";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 
 #[derive(Debug, thiserror::Error)]
 pub enum BundleError {
@@ -60,14 +60,15 @@ struct PoolImage {
     file: String,
 }
 
+#[derive(Deserialize)]
+struct Version {
+    fencepost_bundle: u32,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Description {
     fencepost_bundle: u32,
-    id: String,
-    rule: String,
-    title: String,
-    notes: Vec<String>,
-    symptom: String,
+    finding: Finding,
     recovery: Words,
     checker: Option<Words>,
     exit_codes: Vec<i32>,
@@ -101,10 +102,7 @@ pub struct Expectation {
 #[derive(Clone, Debug)]
 pub struct Bundle {
     pub folder: PathBuf,
-    pub id: String,
-    pub title: String,
-    pub notes: Vec<String>,
-    pub symptom: String,
+    pub finding: Finding,
     pub recovery: Command,
     pub checker: Option<Command>,
     pub expectation: Expectation,
@@ -120,7 +118,6 @@ pub struct Bundle {
 #[derive(Clone, Copy, Debug)]
 pub struct Contents<'a> {
     pub finding: &'a Finding,
-    pub symptom: &'a str,
     pub recovery: &'a Command,
     pub checker: Option<&'a Command>,
     pub expectation: &'a Expectation,
@@ -150,11 +147,7 @@ impl Contents<'_> {
         let files = bundled::write(&place, image.guaranteed().files(), &roots, self.files.names).map_err(failed)?;
         let description = Description {
             fencepost_bundle: VERSION,
-            id: self.finding.id.0.clone(),
-            rule: self.finding.rule.clone(),
-            title: self.finding.title.clone(),
-            notes: self.finding.notes.clone(),
-            symptom: self.symptom.to_owned(),
+            finding: self.finding.clone(),
             recovery: words(self.recovery),
             checker: self.checker.map(words),
             exit_codes: self.expectation.exit_codes.clone(),
@@ -190,15 +183,14 @@ impl Bundle {
         let place = folder.join(name);
         let damaged = |what: String| BundleError::Damaged { path: place.clone(), what };
         let text = fs::read(place.join(DESCRIPTION)).map_err(|error| damaged(error.to_string()))?;
-        let read: Description = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-        if read.fencepost_bundle != VERSION {
-            return Err(damaged(format!("it is of version {}, not {VERSION}", read.fencepost_bundle)));
+        // Other versions have other fields.
+        let Version { fencepost_bundle } = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+        if fencepost_bundle != VERSION {
+            return Err(damaged(format!("it is of version {fencepost_bundle}, not {VERSION}")));
         }
+        let read: Description = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
         Ok(Bundle {
-            id: read.id,
-            title: read.title,
-            notes: read.notes,
-            symptom: read.symptom,
+            finding: read.finding,
             recovery: command(read.recovery),
             checker: read.checker.map(command),
             expectation: Expectation {

@@ -5,10 +5,16 @@ use std::path::Path;
 
 use finding::evidence::{Evidence, VERSION};
 use finding::finding::FindingId;
+use serde::Deserialize;
 
 use crate::bundle::BundleError;
 
 const NAME: &str = "evidence.json";
+
+#[derive(Deserialize)]
+struct Version {
+    fencepost_evidence: u32,
+}
 
 /// Writes it into the bundle of its finding.
 pub fn write(evidence: &Evidence, bundles: &Path) -> Result<(), BundleError> {
@@ -22,9 +28,10 @@ pub fn read(bundles: &Path, id: &FindingId) -> Result<Evidence, BundleError> {
     let path = bundles.join(&id.0).join(NAME);
     let damaged = |what: String| BundleError::Damaged { path: path.clone(), what };
     let text = fs::read(&path).map_err(|error| damaged(error.to_string()))?;
-    let evidence: Evidence = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
-    if evidence.fencepost_evidence != VERSION {
-        return Err(damaged(format!("it is of version {}, not {VERSION}", evidence.fencepost_evidence)));
+    // Other versions have other fields.
+    let Version { fencepost_evidence } = serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))?;
+    if fencepost_evidence != VERSION {
+        return Err(damaged(format!("it is of version {fencepost_evidence}, not {VERSION}")));
     }
-    Ok(evidence)
+    serde_json::from_slice(&text).map_err(|error| damaged(error.to_string()))
 }

@@ -23,7 +23,6 @@ pub struct Case<'a> {
     pub rules: Rules,
     pub cause: &'a RootCause,
     pub finding: &'a Finding,
-    pub repair: Option<&'a str>,
     pub libraries: &'a Libraries,
     /// The input of an operation, if that is known.
     pub operation: &'a dyn Fn(u64) -> Option<String>,
@@ -68,10 +67,6 @@ impl Case<'_> {
         Ok(Evidence {
             fencepost_evidence: VERSION,
             finding: finding.clone(),
-            symptom: cause.verdict.symptom.text.clone(),
-            repair: self.repair.map(str::to_owned),
-            point: cause.point.key.kind.to_string(),
-            dirty_lines: cause.dirty_lines as u64,
             excerpts,
             timeline,
             difference,

@@ -189,7 +189,7 @@ fn a_program_that_cannot_do_without_an_operation() {
     let bug = check(&case, "fragile");
     assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
     let told =
-        "recovery said nothing, but in operation 2 (`get 1`) the program was killed by SIGSEGV in look_up (reader+0x";
+        "recovery succeeded, but in operation 2 (`get 1`) the program was killed by SIGSEGV in look_up (reader+0x";
     assert!(bug.out.contains(told), "{}", bug.out);
     let id = bug.out.split("fencepost replay ").nth(1).and_then(|rest| rest.split('`').next()).expect("a command");
     case.run(&["replay", id]).expect(1, &["reproduced: recovery, or an operation after it, was killed by SIGSEGV"]);

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use crash::walk::Rules;
+use finding::note::RunNote;
 use operation::answers::Answers;
 use operation::boundaries::BoundarySource;
 use operation::equivalence::{Asking, Equivalence};
@@ -108,7 +109,7 @@ impl Case {
         let reference = reference_answers(&reader, Rules::default(), &operations, &mut runner, &|_| true);
         let ReferenceAnswers { equivalence, notes, .. } =
             reference.unwrap_or_else(|error| panic!("{}: {error}", self.target.name));
-        assert_eq!(notes.iter().any(|note| note.contains("open the pools anew")), !forks, "{notes:?}");
+        assert_eq!(notes.iter().any(|note| matches!(note, RunNote::Reopened { .. })), !forks, "{notes:?}");
         equivalence
     }
 

@@ -14,7 +14,7 @@ use crate::finding::{Finding, Location};
 use crate::source::Excerpt;
 
 /// Of the file; other versions are not read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Number of a lane in its time line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -31,13 +31,6 @@ pub struct PlaceNo(pub u32);
 pub struct Evidence {
     pub fencepost_evidence: u32,
     pub finding: Finding,
-    /// What recovery did.
-    pub symptom: String,
-    /// What would help, checked on the trace.
-    pub repair: Option<String>,
-    /// Where power failed: `before a fence`.
-    pub point: String,
-    pub dirty_lines: u64,
     /// Around the finding's locations.
     pub excerpts: Vec<Excerpt>,
     pub timeline: Timeline,

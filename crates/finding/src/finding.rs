@@ -5,6 +5,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use trace::event::EventId;
 
+use crate::failure::{BrokenPromise, CrashFailure};
+use crate::note::Note;
 use crate::severity::Severity;
 
 /// What kind of harm a rule is about.
@@ -144,6 +146,20 @@ impl fmt::Display for FindingId {
     }
 }
 
+/// What a finding says in one line.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Title {
+    /// The words of its rule.
+    Rule(String),
+    /// Follows from what the power failure broke.
+    Broken {
+        promise: Box<BrokenPromise>,
+        /// In the recovery from an earlier power failure.
+        during_recovery: bool,
+    },
+}
+
 /// One cause.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
@@ -151,7 +167,7 @@ pub struct Finding {
     pub rule: String,
     pub class: Class,
     pub severity: Severity,
-    pub title: String,
+    pub title: Title,
     /// The guilty line first; then the library frame, then the other sides.
     pub locations: Vec<Location>,
     /// How often it happened.
@@ -160,8 +176,9 @@ pub struct Finding {
     pub paths: Vec<CallPath>,
     /// Where in the trace it happened first.
     pub first: EventId,
-    /// What happened and what would help, in sentences.
-    pub notes: Vec<String>,
+    /// What a simulated power failure showed; none of misuse.
+    pub failure: Option<Box<CrashFailure>>,
+    pub notes: Vec<Note>,
     /// The command that shows it again.
     pub replay: Option<String>,
 }

@@ -7,7 +7,7 @@ use trace::event::EventId;
 use trace::symbol::Symbolizer;
 
 use crate::blame::{self, Libraries};
-use crate::finding::{CallPath, Class, Finding, FindingId, Location, Role};
+use crate::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
 use crate::severity::Severity;
 use crate::site::Site;
 
@@ -89,11 +89,12 @@ fn add(
             rule: cause.rule.clone(),
             class: cause.class,
             severity: cause.severity,
-            title: cause.title.clone(),
+            title: Title::Rule(cause.title.clone()),
             locations,
             count: 0,
             paths: Vec::new(),
             first: sighting.first,
+            failure: None,
             notes: Vec::new(),
             replay: None,
         }

@@ -9,9 +9,11 @@
 
 pub mod blame;
 pub mod evidence;
+pub mod failure;
 pub mod finding;
 pub mod glob;
 pub mod group;
+pub mod note;
 pub mod pmdk;
 pub mod severity;
 pub mod site;

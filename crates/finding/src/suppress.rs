@@ -126,7 +126,7 @@ mod tests {
     use trace::event::EventId;
 
     use super::*;
-    use crate::finding::{Class, FindingId, Location};
+    use crate::finding::{Class, FindingId, Location, Title};
     use crate::severity::Severity;
 
     fn finding(rule: &str, file: &str, line: u32) -> Finding {
@@ -143,11 +143,12 @@ mod tests {
             rule: rule.to_owned(),
             class: Class::Durability,
             severity: Severity::Error,
-            title: String::new(),
+            title: Title::Rule(String::new()),
             locations: vec![location],
             count: 1,
             paths: Vec::new(),
             first: EventId(0),
+            failure: None,
             notes: Vec::new(),
             replay: None,
         }

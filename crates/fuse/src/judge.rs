@@ -13,6 +13,7 @@ use runner::judge::Judge;
 use trace::event::EventId;
 use verdict::position::CrashPosition;
 use verdict::position::CrashPositions;
+use verdict::symptom::{Party, Symptom};
 use verdict::verdict::Verdict;
 
 use crate::reference::Reference;
@@ -95,23 +96,24 @@ impl Judge for TreeJudge {
     }
 
     fn judge(&self, at: EventId, run: &RunReport) -> Verdict {
-        let Some((step, returned)) = self.step(at) else { return Verdict::pass() };
+        let Some((step, returned)) = self.step(at) else { return Verdict::Pass };
         let Some(report) = Report::parse(&run.stdout) else {
-            return self
-                .named(at, Verdict::fail("fs no tree", "the file system was mounted, but its tree is not known"));
+            let operation = self.steps[step].op.to_string();
+            return Verdict::fail(Symptom::NoTree { operation, returned });
         };
         match self.broken(step, returned, &report) {
-            Ok(()) => Verdict::pass(),
-            Err(broken) => Verdict::fail(broken.key(), broken.to_string()),
+            Ok(()) => Verdict::Pass,
+            Err(broken) => Verdict::fail(Symptom::WrongTree { promise: broken.key(), text: broken.to_string() }),
         }
     }
 
-    fn named(&self, at: EventId, verdict: Verdict) -> Verdict {
-        let Some((step, returned)) = self.step(at) else { return verdict };
-        let how = verdict.symptom.text.strip_prefix("recovery ").unwrap_or(&verdict.symptom.text);
-        let when = if returned { "after" } else { "during" };
-        let text = format!("after a crash {when} `{}`, the daemon {how}", self.steps[step].op);
-        Verdict::fail(verdict.symptom.key, text)
+    fn named(&self, at: EventId, symptom: Symptom) -> Symptom {
+        match (symptom, self.step(at)) {
+            (Symptom::Failed { by: Party::Recovery, how }, Some((step, returned))) => {
+                Symptom::FileSystemFailed { operation: self.steps[step].op.to_string(), returned, how }
+            }
+            (symptom, _) => symptom,
+        }
     }
 
     fn operation(&self, number: usize) -> Option<String> {

@@ -121,7 +121,7 @@ impl Examination {
             merge: &[],
             again: false,
             skip_operations: None,
-            prefix: "",
+            recovery_from: None,
             bundles: folder,
             bundles_option: Some(self.bundles.display().to_string()),
             libraries: &self.libraries,

@@ -2,9 +2,10 @@
 
 use recover::report::RunReport;
 use trace::event::EventId;
+use verdict::symptom::{Answer, AtCrash, HalfDone, OperationName, Party, Symptom};
 use verdict::verdict::Verdict;
 
-use crate::answers::{Answers, shown};
+use crate::answers::Answers;
 use crate::boundaries::OperationBoundaries;
 use crate::expected::Expected;
 use crate::resumed::{self, Templates};
@@ -56,26 +57,23 @@ impl Equivalence {
     /// A run of the uninstrumented program, of which the boundaries are not known.
     pub fn judge_native(&self, position: CrashPosition, run: &RunReport) -> Verdict {
         match self.asking {
-            Asking::Fed => {
-                let mut verdict = judge_whole(&self.allowed(position), &run.stdout);
-                if !verdict.pass {
-                    verdict.symptom.text = format!("{} ({})", verdict.symptom.text, self.told(position));
-                }
-                verdict
-            }
-            Asking::Resumed(_) => self.judge(position, run, Verdict::pass()),
+            Asking::Fed if judge_whole(&self.allowed(position), &run.stdout).is_pass() => Verdict::Pass,
+            Asking::Fed => Verdict::fail(Symptom::WrongOutput { crash: Some(self.at_crash(position)) }),
+            Asking::Resumed(_) => self.judge(position, run, Verdict::Pass),
         }
     }
 
     /// A run of which the boundaries are known; `end` is the verdict on how it ended.
     pub fn judge(&self, position: CrashPosition, run: &RunReport, end: Verdict) -> Verdict {
         let asked: Vec<usize> = self.workload.numbers(self.expected.asked(position)).collect();
-        if !end.pass && self.fails_rightly(position, run) {
-            return Verdict::pass();
-        }
+        let end = match end {
+            Verdict::Fail(_) if self.fails_rightly(position, run) => return Verdict::Pass,
+            Verdict::Fail(symptom) => Some(*symptom),
+            Verdict::Pass => None,
+        };
         let is_over = self.asking == Asking::Fed && run.boundaries.len() > asked.len();
-        if !end.pass && !is_over {
-            return self.ended(position, run, end, &asked);
+        if let Some(symptom) = end.clone().filter(|_| !is_over) {
+            return Verdict::fail(self.ended(position, run, symptom, &asked));
         }
         let answers = match self.asking {
             Asking::Fed => Answers::of(run, asked.len()),
@@ -83,20 +81,32 @@ impl Equivalence {
         };
         let right = self.expected.right(position);
         let differs: Option<Vec<usize>> = right.iter().map(|right| answers.first_difference(right)).collect();
+        let crash = self.at_crash(position);
         let Some(differs) = differs.filter(|differs| !differs.is_empty()) else {
-            return if end.pass { end } else { self.ended_last(position, end) };
+            // It answered everything as it should, and then failed.
+            return match end {
+                Some(Symptom::Failed { how, .. }) => Verdict::fail(Symptom::FailedAtEnd { how, crash }),
+                Some(symptom) => Verdict::fail(symptom),
+                None => Verdict::Pass,
+            };
         };
         let number = differs.iter().copied().max().unwrap_or(0);
         // The first answer that fits none; if each fits one of them, it is the mixture that is wrong.
         let wrong = (0..number + 1).find(|&at| right.iter().all(|right| answers.get(at) != right.get(at)));
-        let operation = asked.get(wrong.unwrap_or(number)).copied();
-        let kind = operation.map_or_else(|| "?".into(), |operation| self.workload.kind(operation));
-        let text = match wrong {
-            Some(at) => self.wrong(position, operation, &answers, &right, at),
-            None => self.mixed(position, &differs.iter().map(|&at| asked.get(at).copied()).collect::<Vec<_>>()),
-        };
-        let what = if wrong.is_some() { "answer" } else { "mixed answers" };
-        Verdict::fail(format!("{what} of {kind}"), text)
+        let name = |at: usize| asked.get(at).map(|&number| self.name(number));
+        Verdict::fail(match wrong {
+            Some(at) => Symptom::WrongAnswer {
+                operation: name(at),
+                got: text(answers.get(at)),
+                expected: expected(&right, at),
+                crash,
+            },
+            None => {
+                let sides: Vec<Option<OperationName>> = differs.iter().map(|&at| name(at)).collect();
+                let half_done = self.half_done(position, &sides);
+                Symptom::MixedAnswers { operation: name(number), half_done, crash }
+            }
+        })
     }
 
     /// Does the program fail in this way without a crash, too? (Some cannot do without an operation.)
@@ -113,116 +123,81 @@ impl Equivalence {
     }
 
     /// A process that died while it was asked had recovered: it is what recovery left that is wrong.
-    fn ended(&self, position: CrashPosition, run: &RunReport, end: Verdict, asked: &[usize]) -> Verdict {
-        let Some(&number) = run.boundaries.len().checked_sub(1).and_then(|at| asked.get(at)) else { return end };
-        let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
-        Verdict::fail(
-            format!("end of {}", self.workload.kind(number)),
-            format!("recovery said nothing, but in {} the program {how} ({})", self.named(number), self.told(position)),
-        )
-    }
-
-    /// A process that answered everything as it should, and then failed.
-    fn ended_last(&self, position: CrashPosition, end: Verdict) -> Verdict {
-        let how = end.symptom.text.strip_prefix("recovery ").unwrap_or(&end.symptom.text).to_owned();
-        let text = format!(
-            "recovery said nothing, and every operation after it is answered rightly, but then the program {how} ({})",
-            self.told(position)
-        );
-        Verdict::fail(end.symptom.key, text)
-    }
-
-    fn wrong(
-        &self,
-        position: CrashPosition,
-        operation: Option<usize>,
-        own: &Answers,
-        right: &[Answers],
-        at: usize,
-    ) -> String {
-        /// More are not read by anybody.
-        const MOST: usize = 4;
-        let operation = operation.map_or_else(|| "a later operation".into(), |number| self.named(number));
-        let mut instead: Vec<String> = Vec::new();
-        for answers in right {
-            let answer = shown(answers.get(at));
-            if !instead.contains(&answer) {
-                instead.push(answer);
+    fn ended(&self, position: CrashPosition, run: &RunReport, symptom: Symptom, asked: &[usize]) -> Symptom {
+        let number = run.boundaries.len().checked_sub(1).and_then(|at| asked.get(at));
+        match (symptom, number) {
+            (Symptom::Failed { how, .. }, Some(&number)) => {
+                Symptom::OperationFailed { operation: self.name(number), how, crash: self.at_crash(position) }
             }
+            (symptom, _) => symptom,
         }
-        if instead.len() > MOST {
-            instead.truncate(MOST);
-            instead.push("others".into());
-        }
-        format!(
-            "recovery said nothing, but {operation} is answered {} instead of {} ({})",
-            shown(own.get(at)),
-            instead.join(" or "),
-            self.told(position)
-        )
     }
 
-    /// `differs`: where the answers leave each of the right ones.
-    fn mixed(&self, position: CrashPosition, differs: &[Option<usize>]) -> String {
-        let name = |number: Option<usize>| number.map_or_else(|| "a later one".into(), |number| self.named(number));
+    /// `differs`: the operations at which the answers leave each of the right ones.
+    fn half_done(&self, position: CrashPosition, differs: &[Option<OperationName>]) -> Option<HalfDone> {
         match (position, differs) {
-            (CrashPosition::During(number), [undone, done]) if self.workload.parts(number).is_empty() => format!(
-                "recovery said nothing, but {} is half done: {} is answered as if it had not happened, {} as if it had",
-                self.named(number),
-                name(*undone),
-                name(*done)
-            ),
-            _ => format!(
-                "recovery said nothing, but no order in which operations can have happened explains all answers ({})",
-                self.told(position)
-            ),
+            (CrashPosition::During(number), [undone, done]) if self.workload.parts(number).is_empty() => {
+                Some(HalfDone { operation: self.name(number), undone: undone.clone(), done: done.clone() })
+            }
+            _ => None,
         }
     }
 
-    /// `operation 17 (i 5 9)`, or a query of the readback.
-    pub fn named(&self, number: usize) -> String {
-        match number < self.workload.count() {
-            true => format!("operation {number} (`{}`)", self.workload.shown(number)),
-            false => format!("`{}`", self.workload.shown(number)),
+    /// An operation, or a query of the readback.
+    pub fn name(&self, number: usize) -> OperationName {
+        OperationName {
+            number: (number < self.workload.count()).then_some(number as u64),
+            text: self.workload.shown(number),
+            word: self.workload.kind(number),
         }
     }
 
-    fn told(&self, position: CrashPosition) -> String {
-        match position {
-            CrashPosition::Before => "the crash came before the first operation".into(),
-            CrashPosition::During(number) if !self.workload.parts(number).is_empty() => {
-                format!(
-                    "the crash came during {}, any part of which may have happened, in any order",
-                    self.named(number)
-                )
-            }
-            CrashPosition::During(number) => {
-                format!("the crash came during {}, which may have happened or not", self.named(number))
-            }
-            CrashPosition::After(number) => {
-                format!("the crash came after {}, which had been answered", self.named(number))
-            }
+    fn at_crash(&self, position: CrashPosition) -> AtCrash {
+        let (operation, window) = match position {
+            CrashPosition::Before => (None, false),
+            CrashPosition::During(number) => (Some(self.name(number)), !self.workload.parts(number).is_empty()),
+            CrashPosition::After(number) => (Some(self.name(number)), false),
+        };
+        AtCrash { position, operation, window }
+    }
+}
+
+/// Different answers that would have been right there.
+fn expected(right: &[Answers], at: usize) -> Vec<Answer> {
+    /// More are not read by anybody.
+    const MOST: usize = 5;
+    let mut all: Vec<Answer> = Vec::new();
+    for answers in right {
+        let answer = text(answers.get(at));
+        if all.len() < MOST && !all.contains(&answer) {
+            all.push(answer);
         }
     }
+    all
+}
+
+/// An answer as text, without its end.
+fn text(answer: Option<&[u8]>) -> Answer {
+    /// Longer ones are cut.
+    const LONGEST: usize = 4096;
+    let answer = answer?.trim_ascii_end();
+    Some(String::from_utf8_lossy(&answer[..answer.len().min(LONGEST)]).into_owned())
 }
 
 /// A run of which only the whole output is known, as of the uninstrumented program: does it contain one of these answers?
 pub fn judge_whole(allowed: &[Vec<u8>], stdout: &[u8]) -> Verdict {
     let right = allowed.iter().any(|answers| answers.is_empty() || contains(stdout, answers));
     if right || allowed.is_empty() {
-        return Verdict::pass();
+        return Verdict::Pass;
     }
-    Verdict::fail(
-        "answer",
-        "recovery said nothing, but the operations after it are not answered as in any run without a crash",
-    )
+    Verdict::fail(Symptom::WrongOutput { crash: None })
 }
 
 /// How an uninstrumented run failed, which does not show how far it came.
-pub fn somewhere(symptom: &str) -> String {
-    match symptom.strip_prefix("recovery ").filter(|how| !how.starts_with("said nothing")) {
-        Some(how) => format!("recovery, or an operation after it, {how}"),
-        None => symptom.to_owned(),
+pub fn somewhere(symptom: Symptom) -> Symptom {
+    match symptom {
+        Symptom::Failed { by: Party::Recovery, how } => Symptom::Failed { by: Party::RecoveryOrOperation, how },
+        known => known,
     }
 }
 
@@ -233,19 +208,22 @@ fn contains(text: &[u8], part: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use verdict::symptom::Failure;
+
     use super::*;
 
     #[test]
     fn the_whole_output_may_have_more_around_the_answers() {
         let allowed = [b"1\n2\n".to_vec(), b"1\n3\n".to_vec()];
-        assert!(judge_whole(&allowed, b"hi\n1\n3\nbye\n").pass);
-        assert!(!judge_whole(&allowed, b"hi\n1\n4\nbye\n").pass);
-        assert!(!judge_whole(&allowed, b"").pass);
+        assert!(judge_whole(&allowed, b"hi\n1\n3\nbye\n").is_pass());
+        assert!(!judge_whole(&allowed, b"hi\n1\n4\nbye\n").is_pass());
+        assert!(!judge_whole(&allowed, b"").is_pass());
     }
 
     #[test]
-    fn who_failed_is_not_known_in_plain_mode() {
-        assert_eq!(somewhere("recovery was killed"), "recovery, or an operation after it, was killed");
-        assert_eq!(somewhere("recovery said nothing, but"), "recovery said nothing, but");
+    fn who_failed_is_not_known_in_native_mode() {
+        let failed = |by| Symptom::Failed { by, how: Failure::Exit { code: 1, complaint: None } };
+        assert_eq!(somewhere(failed(Party::Recovery)), failed(Party::RecoveryOrOperation));
+        assert_eq!(somewhere(failed(Party::Checker)), failed(Party::Checker));
     }
 }

@@ -4,8 +4,6 @@
 //!   recovery command ──► (recover) ──► RunReport ──► Oracle::judge ──► Verdict with a Symptom
 //!   checker command  ──► (recover) ──► RunReport ──┘
 //! ```
-//!
-//! A symptom has a *key*, which is the same for the same failure, and a sentence for people.
 
 pub mod command_line;
 pub mod default_recovery;
@@ -13,5 +11,3 @@ mod normal;
 pub mod oracle;
 pub mod pattern;
 mod symptom;
-
-pub use symptom::confirms;

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use recover::report::RunReport;
 use verdict::end::{End, Frame};
+use verdict::symptom::Party;
 use verdict::verdict::Verdict;
 
 use crate::pattern::{self, Pattern};
@@ -31,7 +32,7 @@ impl Oracle {
     }
 
     /// With a checker that ran on the recovered pool, if recovery got so far, and names for the functions of a call path.
-    /// The names go into the sentence only, so that verdicts with and without them agree.
+    /// The names are no part of a symptom's key, so that verdicts with and without them agree.
     pub fn judge_named(
         &self,
         recovery: &RunReport,
@@ -39,15 +40,15 @@ impl Oracle {
         names: &dyn Fn(&Frame) -> Option<String>,
     ) -> Verdict {
         let find = |who, run| Finder { who, run, names }.find(&self.exit_ok, &self.patterns);
-        match find("recovery", recovery).or_else(|| find("checker", checker?)) {
-            Some(symptom) => Verdict { pass: false, symptom },
-            None => Verdict::pass(),
+        match find(Party::Recovery, recovery).or_else(|| find(Party::Checker, checker?)) {
+            Some(symptom) => Verdict::fail(symptom),
+            None => Verdict::Pass,
         }
     }
 
     /// Recovery went well as far as it can be told without a checker: then one is worth its run.
     pub fn wants_checker(&self, recovery: &RunReport) -> bool {
-        matches!(recovery.end, End::Exited(_)) && self.judge(recovery).pass
+        matches!(recovery.end, End::Exited(_)) && self.judge(recovery).is_pass()
     }
 }
 
@@ -56,6 +57,8 @@ mod tests {
     use std::time::Duration;
 
     use verdict::end::Limit;
+
+    use verdict::symptom::{CodePlace, Failure, Symptom};
 
     use super::*;
 
@@ -76,9 +79,11 @@ mod tests {
     }
 
     fn key(end: End, stdout: &str, stderr: &str) -> String {
-        let verdict = Oracle::default().judge(&run(end, stdout, stderr));
-        assert!(!verdict.pass && !verdict.symptom.text.is_empty());
-        verdict.symptom.key
+        key_of(&Oracle::default().judge(&run(end, stdout, stderr)))
+    }
+
+    fn key_of(verdict: &Verdict) -> String {
+        verdict.symptom().expect("a failure").key().to_string()
     }
 
     fn signalled(signal: i32, path: &[(&str, u64)]) -> End {
@@ -89,14 +94,14 @@ mod tests {
     #[test]
     fn a_quiet_success_passes() {
         let verdict = Oracle::default().judge(&run(End::Exited(0), "42 keys\n", "warning: slow\n"));
-        assert_eq!(verdict, Verdict::pass());
+        assert_eq!(verdict, Verdict::Pass);
     }
 
     #[test]
     fn other_exit_codes_can_be_right() {
         let oracle = Oracle { exit_ok: BTreeSet::from([0, 3]), ..Oracle::default() };
-        assert!(oracle.judge(&run(End::Exited(3), "", "")).pass);
-        assert!(!oracle.judge(&run(End::Exited(4), "", "")).pass);
+        assert!(oracle.judge(&run(End::Exited(3), "", "")).is_pass());
+        assert!(!oracle.judge(&run(End::Exited(4), "", "")).is_pass());
     }
 
     #[test]
@@ -111,10 +116,10 @@ mod tests {
 
     #[test]
     fn a_signal_comes_with_the_innermost_place_that_is_the_programs_own() {
-        assert_eq!(key(signalled(libc::SIGSEGV, &[]), "", ""), "signal SIGSEGV");
+        assert_eq!(key(signalled(libc::SIGSEGV, &[]), "", ""), "signal 11");
         let path = [("/lib/x86_64-linux-gnu/libc.so.6", 0x80), ("/usr/lib/libstdc++.so.6", 0x90), ("/opt/kv", 0x1234)];
-        assert_eq!(key(signalled(libc::SIGABRT, &path), "", ""), "signal SIGABRT in kv+0x1234");
-        assert_eq!(key(signalled(libc::SIGSEGV, &path[..1]), "", ""), "signal SIGSEGV in libc.so.6+0x80");
+        assert_eq!(key(signalled(libc::SIGABRT, &path), "", ""), "signal 6 in kv+0x1234");
+        assert_eq!(key(signalled(libc::SIGSEGV, &path[..1]), "", ""), "signal 11 in libc.so.6+0x80");
     }
 
     #[test]
@@ -123,7 +128,9 @@ mod tests {
         let oracle = Oracle::default();
         let named = oracle.judge_named(&report, None, &|frame| (frame.address == 0x1234).then(|| "lookup".into()));
         assert!(named.agrees(&oracle.judge(&report)));
-        assert_eq!(named.symptom.text, "recovery was killed by SIGSEGV in lookup (kv+0x1234)");
+        let place = CodePlace { module: "kv".into(), address: 0x1234, function: Some("lookup".into()) };
+        let how = Failure::Signal { signal: libc::SIGSEGV, place: Some(place) };
+        assert_eq!(named, Verdict::fail(Symptom::Failed { by: Party::Recovery, how }));
     }
 
     #[test]
@@ -151,19 +158,19 @@ mod tests {
         let oracle = Oracle { patterns: vec![Pattern::new("(?i)corrupt").unwrap()], ..Oracle::default() };
         for (stdout, stderr) in [("tree is CORRUPT\n", ""), ("", "tree is CORRUPT\n")] {
             let verdict = oracle.judge(&run(End::Exited(0), stdout, stderr));
-            assert_eq!(verdict.symptom.key, "output: tree is CORRUPT");
+            assert_eq!(key_of(&verdict), "output: tree is CORRUPT");
         }
-        assert!(oracle.judge(&run(End::Exited(0), "fine\n", "")).pass);
+        assert!(oracle.judge(&run(End::Exited(0), "fine\n", "")).is_pass());
     }
 
     #[test]
     fn a_checker_is_asked_last() {
         let oracle = Oracle::default();
         let (good, bad) = (run(End::Exited(0), "", ""), run(End::Exited(1), "", "key 3 lost"));
-        let judge = |recovery, checker| oracle.judge_named(recovery, checker, &|_| None).symptom.key;
+        let judge = |recovery, checker| key_of(&oracle.judge_named(recovery, checker, &|_| None));
         assert_eq!(judge(&good, Some(&bad)), "checker exit 1: key # lost");
         assert_eq!(judge(&bad, Some(&good)), "exit 1: key # lost");
-        assert!(oracle.judge_named(&good, Some(&good), &|_| None).pass);
+        assert!(oracle.judge_named(&good, Some(&good), &|_| None).is_pass());
         assert!(oracle.wants_checker(&good) && !oracle.wants_checker(&bad));
         assert!(!oracle.wants_checker(&run(End::Hung, "", "")));
     }

@@ -14,6 +14,7 @@ use finding::finding::Finding;
 use serde_json::Value;
 
 use crate::sarif::FINGERPRINT;
+use crate::words;
 
 /// Known findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,7 +54,7 @@ impl Looks {
     fn of(finding: &Finding) -> Looks {
         let guilty = finding.guilty();
         let file = guilty.file.as_deref().unwrap_or_default();
-        Looks::new(&finding.rule, &finding.title, file, guilty.function.as_deref().unwrap_or_default())
+        Looks::new(&finding.rule, &words::title(finding), file, guilty.function.as_deref().unwrap_or_default())
     }
 }
 
@@ -127,8 +128,7 @@ fn from_sarif(document: &Value) -> Result<Baseline, String> {
         for result in run["results"].as_array().into_iter().flatten() {
             let id = result["partialFingerprints"][FINGERPRINT].as_str();
             let id = id.ok_or_else(|| format!("a result has no fingerprint `{FINGERPRINT}`"))?.to_owned();
-            // The title is the first paragraph of the message.
-            let title = text(result, "/message/text").split("\n\n").next().unwrap_or_default();
+            let title = text(result, "/properties/title");
             let file = text(result, "/locations/0/physicalLocation/artifactLocation/uri");
             let function = text(result, "/locations/0/logicalLocations/0/name");
             entries.push(Entry { id, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
@@ -162,7 +162,8 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
 mod tests {
     use std::path::Path;
 
-    use finding::finding::{Class, FindingId, Location, Role};
+    use finding::finding::{Class, FindingId, Location, Role, Title};
+    use finding::note::Note;
     use finding::severity::Severity;
     use trace::event::EventId;
 
@@ -185,12 +186,13 @@ mod tests {
             rule: "FP0101".to_owned(),
             class: Class::Durability,
             severity: Severity::Error,
-            title: format!("`{function}` (kv.c:{line}) is never made durable"),
+            title: Title::Rule(format!("`{function}` (kv.c:{line}) is never made durable")),
             locations: vec![location],
             count: 1,
             paths: Vec::new(),
             first: EventId(0),
-            notes: vec!["a note".to_owned()],
+            failure: None,
+            notes: vec![Note::NotNeeded { states: 1 }],
             replay: None,
         }
     }

@@ -7,6 +7,9 @@ use finding::finding::{CallPath, Finding, Location, Role};
 use finding::severity::Severity;
 use finding::source::Sources;
 
+use crate::number::counted;
+use crate::words;
+
 /// At most so many call paths and frames of each are shown; the counts cover all.
 const PATHS: usize = 3;
 const FRAMES: usize = 8;
@@ -36,7 +39,7 @@ impl Human {
 
     /// One finding, several lines, without the last line's end.
     pub fn finding(&mut self, finding: &Finding) -> String {
-        let title = level(finding.severity).primary_title(finding.title.as_str()).id(finding.rule.as_str());
+        let title = level(finding.severity).primary_title(words::title(finding)).id(finding.rule.as_str());
         let mut group = Group::with_title(title);
         for (number, location) in finding.locations.iter().enumerate() {
             if location.role != Role::Library {
@@ -47,8 +50,8 @@ impl Human {
             let name = library.function.as_ref().map_or_else(String::new, |function| format!("`{function}` of "));
             group = group.element(Level::NOTE.message(format!("through {name}{}", library.module)));
         }
-        for text in &finding.notes {
-            group = group.element(Level::NOTE.message(text.clone()));
+        for text in words::notes(finding) {
+            group = group.element(Level::NOTE.message(text));
         }
         for text in paths(&finding.paths) {
             group = group.element(Level::NOTE.message(text));
@@ -96,14 +99,19 @@ impl Human {
                 (count > 0).then(|| format!("{count} {severity}"))
             })
             .collect();
-        let found = if counts.is_empty() { "nothing found".to_owned() } else { counts.join(", ") };
-        let apart: Vec<String> = [("known", summary.known.unwrap_or_default()), ("suppressed", summary.suppressed)]
+        let known = summary.known.unwrap_or_default();
+        let found = match counts.is_empty() {
+            true if known > 0 => "nothing new".to_owned(),
+            true => "nothing found".to_owned(),
+            false => counts.join(", "),
+        };
+        let apart: Vec<String> = [("known", known), ("suppressed", summary.suppressed)]
             .into_iter()
             .filter(|(_, count)| *count > 0)
             .map(|(word, count)| format!("{count} {word}"))
             .collect();
         let apart = if apart.is_empty() { String::new() } else { format!(" ({})", apart.join(", ")) };
-        format!("{found}{apart} in {} events", summary.events)
+        format!("{found}{apart} in {}", counted(summary.events, "event"))
     }
 }
 

@@ -8,15 +8,22 @@
 //!
 //! The first location is the guilty one. What is not known is `null`. `docs/schema/findings.json` is the contract.
 
-use finding::finding::{Finding, Location};
+use finding::failure::{NamedStore, Remedy};
+use finding::finding::{CallPath, Finding, Location};
+use finding::note::{Note, OperationGroup};
 use finding::severity::Severity;
 use serde::{Deserialize, Serialize};
+use verdict::crash_point::CrashPoint;
+use verdict::symptom::{OperationName, Symptom};
 
 use crate::baseline::Baseline;
 use crate::human::Summary;
+use crate::words;
 
 /// Counts up when a program that reads the lines would have to be changed; new fields do not count.
 const VERSION: u32 = 1;
+/// Call paths that are written of one finding; `count` covers all.
+const PATHS: usize = 8;
 
 #[derive(Serialize)]
 struct JsonFinding<'a> {
@@ -25,16 +32,70 @@ struct JsonFinding<'a> {
     rule: &'a str,
     class: &'static str,
     severity: &'static str,
-    title: &'a str,
+    title: String,
     locations: Vec<JsonLocation<'a>>,
     count: u64,
+    /// Where in the trace it happened first.
+    first_event: u64,
+    #[serde(flatten)]
+    failure: Option<JsonFailure<'a>>,
+    /// Most frequent first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    notes: Vec<&'a str>,
+    call_paths: Vec<JsonPath<'a>>,
+    /// The operations in which it shows.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    seen_in: Vec<&'a OperationGroup>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    lost_store_of: Option<&'a OperationName>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    notes: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     replay: Option<&'a str>,
     /// `known` or `new`, beside a baseline.
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<&'static str>,
+}
+
+/// What a simulated power failure showed.
+#[derive(Serialize)]
+pub(crate) struct JsonFailure<'a> {
+    symptom: JsonSymptom<'a>,
+    crash_point: CrashPoint,
+    missing: Vec<JsonStore<'a>>,
+    present: Vec<JsonStore<'a>>,
+    repair: Option<JsonRepair<'a>>,
+    explains_states: u64,
+}
+
+#[derive(Serialize)]
+struct JsonSymptom<'a> {
+    #[serde(flatten)]
+    symptom: &'a Symptom,
+    /// The same in a sentence.
+    text: String,
+}
+
+#[derive(Serialize)]
+struct JsonStore<'a> {
+    #[serde(flatten)]
+    location: JsonLocation<'a>,
+    /// What is stored to, in the words of the source.
+    name: Option<&'a str>,
+    event: u64,
+    thread: u32,
+}
+
+#[derive(Serialize)]
+struct JsonRepair<'a> {
+    insert: Remedy,
+    after: JsonLocation<'a>,
+    before: Option<JsonLocation<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonPath<'a> {
+    count: u64,
+    frames: Vec<JsonLocation<'a>>,
 }
 
 #[derive(Serialize)]
@@ -43,6 +104,8 @@ struct JsonLocation<'a> {
     file: Option<&'a str>,
     line: Option<u32>,
     function: Option<&'a str>,
+    module: &'a str,
+    address: u64,
 }
 
 #[derive(Serialize)]
@@ -74,13 +137,62 @@ pub fn finding_against(finding: &Finding, baseline: Option<&Baseline>) -> String
         rule: &finding.rule,
         class: finding.class.name(),
         severity: finding.severity.name(),
-        title: &finding.title,
+        title: words::title(finding),
         locations: finding.locations.iter().map(location).collect(),
         count: finding.count,
-        notes: finding.notes.iter().map(String::as_str).collect(),
+        first_event: finding.first.0,
+        failure: failure(finding),
+        call_paths: finding.paths.iter().take(PATHS).map(path).collect(),
+        seen_in: finding.notes.iter().flat_map(seen_in).collect(),
+        lost_store_of: finding.notes.iter().find_map(lost_store_of),
+        notes: words::notes(finding),
         replay: finding.replay.as_deref(),
         baseline: baseline.map(|baseline| if baseline.knows(finding) { "known" } else { "new" }),
     })
+}
+
+/// None of misuse.
+pub(crate) fn failure(finding: &Finding) -> Option<JsonFailure<'_>> {
+    let failure = finding.failure.as_deref()?;
+    Some(JsonFailure {
+        symptom: JsonSymptom { symptom: &failure.symptom, text: words::symptom(&failure.symptom) },
+        crash_point: failure.crash_point,
+        missing: failure.missing.iter().map(store).collect(),
+        present: failure.present.iter().map(store).collect(),
+        repair: failure.repair.as_ref().map(|repair| JsonRepair {
+            insert: repair.insert,
+            after: location(&repair.after),
+            before: repair.before.as_ref().map(location),
+        }),
+        explains_states: finding.count,
+    })
+}
+
+fn seen_in(note: &Note) -> &[OperationGroup] {
+    match note {
+        Note::SeenIn { groups, .. } => groups,
+        _ => &[],
+    }
+}
+
+fn lost_store_of(note: &Note) -> Option<&OperationName> {
+    match note {
+        Note::LostStoreOf { operation } => Some(operation),
+        _ => None,
+    }
+}
+
+fn store(store: &NamedStore) -> JsonStore<'_> {
+    JsonStore {
+        location: location(&store.location),
+        name: store.name.as_deref(),
+        event: store.event.0,
+        thread: store.thread.0,
+    }
+}
+
+fn path(path: &CallPath) -> JsonPath<'_> {
+    JsonPath { count: path.count, frames: path.frames.iter().map(location).collect() }
 }
 
 fn location(location: &Location) -> JsonLocation<'_> {
@@ -89,6 +201,8 @@ fn location(location: &Location) -> JsonLocation<'_> {
         file: location.file.as_deref(),
         line: location.line,
         function: location.function.as_deref(),
+        module: &location.module,
+        address: location.address,
     }
 }
 

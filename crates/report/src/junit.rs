@@ -7,6 +7,7 @@ use std::fmt::Write;
 use finding::finding::Finding;
 
 use crate::human::Human;
+use crate::words;
 
 /// The document. `fails` says which findings fail the command; `notes` are remarks on the run as a whole; `human` renders what is
 /// shown of each finding, and must not colour.
@@ -34,15 +35,16 @@ pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, notes: &
 
 fn case(into: &mut String, finding: &Finding, fails: bool, shown: &str) {
     let guilty = finding.guilty();
+    let title = words::title(finding);
     let mut attributes = format!(
         "classname=\"fencepost.{}\" name=\"{}\"",
         escaped(&finding.rule),
-        escaped(&format!("{} [{}]", finding.title, finding.id)),
+        escaped(&format!("{title} [{}]", finding.id)),
     );
     if let (Some(file), Some(line)) = (&guilty.file, guilty.line) {
         write!(attributes, " file=\"{}\" line=\"{line}\"", escaped(file)).expect("a string takes all");
     }
-    let title = escaped(&finding.title);
+    let title = escaped(&title);
     let text = escaped(shown);
     let inside = if fails {
         format!("<failure type=\"{}\" message=\"{title}\">{text}</failure>", escaped(&finding.rule))

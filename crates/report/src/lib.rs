@@ -1,4 +1,4 @@
-//! How findings are shown: one file per format.
+//! How findings are shown: one file per format, and one folder with all the words.
 
 pub mod baseline;
 pub mod html;
@@ -8,3 +8,4 @@ pub mod junit;
 pub mod number;
 mod place;
 pub mod sarif;
+pub mod words;

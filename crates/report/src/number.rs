@@ -13,6 +13,11 @@ pub fn separated(number: u64) -> String {
     text
 }
 
+/// So many things of a kind whose plural ends in s: `1 state`, `2 states`.
+pub fn counted(count: u64, what: &str) -> String {
+    format!("{} {what}{}", separated(count), if count == 1 { "" } else { "s" })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -22,5 +27,6 @@ mod tests {
         assert_eq!(separated(0), "0");
         assert_eq!(separated(999), "999");
         assert_eq!(separated(1_234_567), "1,234,567");
+        assert_eq!((counted(1, "state"), counted(0, "state")), ("1 state".into(), "0 states".into()));
     }
 }

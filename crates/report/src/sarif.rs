@@ -10,8 +10,10 @@ use finding::severity::Severity;
 use serde_json::{Map, Value, json};
 
 use crate::baseline::Baseline;
-use crate::json::CrashSummary;
+use crate::json::{self, CrashSummary};
+use crate::number::counted;
 use crate::place::Places;
+use crate::words;
 
 const SCHEMA: &str = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 /// What relative URIs are relative to: the folder in which fencepost was started.
@@ -101,7 +103,7 @@ fn used_rules(findings: &[Finding]) -> Vec<&Finding> {
 /// §3.49. Code hosts show `help` beside a result, and take `text` if they cannot show Markdown.
 fn rule(first: &Finding, known: &[RuleText]) -> Value {
     let known = known.iter().find(|rule| rule.id == first.rule);
-    let title = known.map_or(&first.title, |rule| &rule.title);
+    let title = known.map_or_else(|| words::title(first), |rule| rule.title.clone());
     let mut value = json!({
         "id": first.rule,
         "shortDescription": { "text": title },
@@ -137,10 +139,11 @@ struct Writer<'a> {
 impl Writer<'_> {
     /// §3.27.
     fn result(&self, finding: &Finding, rule_index: usize) -> Value {
-        let mut text = finding.title.clone();
-        for note in &finding.notes {
+        let title = words::title(finding);
+        let mut text = title.clone();
+        for note in words::notes(finding) {
             text.push_str("\n\n");
-            text.push_str(note);
+            text.push_str(&note);
         }
         let others = finding.locations.iter().enumerate().skip(1);
         let related: Vec<Value> = others
@@ -152,11 +155,15 @@ impl Writer<'_> {
             })
             .collect();
         let mut properties = json!({
+            "title": title,
             "class": finding.class.name(),
             "severity": finding.severity.name(),
             "count": finding.count,
             "firstEvent": finding.first.0,
         });
+        if let Some(failure) = json::failure(finding) {
+            properties["failure"] = serde_json::to_value(failure).expect("strings and numbers are always JSON");
+        }
         if let Some(replay) = &finding.replay {
             properties["replay"] = json!(replay);
         }
@@ -231,7 +238,7 @@ impl Writer<'_> {
             .take(FRAMES)
             .map(|frame| json!({ "location": self.location(frame), "module": frame.module }))
             .collect();
-        json!({ "message": { "text": format!("called {} times", path.count) }, "frames": frames })
+        json!({ "message": { "text": format!("called {}", counted(path.count, "time")) }, "frames": frames })
     }
 }
 

@@ -5,14 +5,19 @@ mod sarif_schema;
 use std::fs;
 use std::path::Path;
 
-use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
+use finding::failure::{BrokenPromise, CrashFailure, NamedStore, Remedy, Repair};
+use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
+use finding::note::{Note, OperationGroup};
 use finding::severity::Severity;
 use report::human::{Human, Summary};
 use report::json::{self, CrashSummary};
 use report::junit;
 use report::sarif::{self, RuleText, Run};
 use serde_json::Value;
-use trace::event::EventId;
+use trace::event::{EventId, ThreadId};
+use verdict::crash_point::{CrashPoint, PointKind};
+use verdict::position::CrashPosition;
+use verdict::symptom::{AtCrash, OperationName, Symptom};
 
 const SOURCE: &str = "\
 #include \"pm.h\"
@@ -41,13 +46,68 @@ fn finding(rule: &str, severity: Severity, title: &str, locations: Vec<Location>
         rule: rule.to_owned(),
         class: Class::Durability,
         severity,
-        title: title.to_owned(),
+        title: Title::Rule(title.to_owned()),
         locations,
         count: paths.iter().map(|path| path.count).sum(),
         paths,
         first: EventId(42),
+        failure: None,
         notes: Vec::new(),
         replay: None,
+    }
+}
+
+/// Of all a note can hold what formats have to escape.
+fn awkward() -> Note {
+    let group = OperationGroup {
+        word: "put & \"get\"".to_owned(),
+        through: vec!["grow<T>".to_owned()],
+        times: 2,
+        first: "put <a>".to_owned(),
+    };
+    Note::SeenIn { groups: vec![group], left_out: 1 }
+}
+
+/// What a power failure broke, with everything.
+fn broken() -> Finding {
+    let store = |role, line, name: &str, event| NamedStore {
+        location: location(role, Some("put.c"), line, "put"),
+        name: Some(name.to_owned()),
+        event: EventId(event),
+        thread: ThreadId(0),
+    };
+    let (missing, present) = (store(Role::Missing, 5, "entry->value", 10), store(Role::Present, 6, "entry->key", 11));
+    let sides = vec![missing.location.clone(), present.location.clone()];
+    let paths = vec![CallPath { count: 3, frames: vec![missing.location.clone()] }];
+    let promise = BrokenPromise::Ordered { first: Some(missing.clone()), second: Some(present.clone()) };
+    let operation =
+        |number, text: &str| OperationName { number: Some(number), text: text.to_owned(), word: "get".to_owned() };
+    let crash =
+        AtCrash { position: CrashPosition::During(14), operation: Some(operation(14, "put 5 9")), window: false };
+    let symptom = Symptom::WrongAnswer {
+        operation: Some(operation(15, "get 5")),
+        got: Some("7".to_owned()),
+        expected: vec![Some("9".to_owned()), None],
+        crash,
+    };
+    Finding {
+        class: Class::Ordering,
+        title: Title::Broken { promise: Box::new(promise), during_recovery: false },
+        failure: Some(Box::new(CrashFailure {
+            symptom,
+            crash_point: CrashPoint { event: EventId(12), operation: Some(14), kind: PointKind::Fence },
+            dirty_lines: 2,
+            repair: Some(Repair {
+                insert: Remedy::FlushAndFence,
+                after: missing.location.clone(),
+                before: Some(present.location.clone()),
+            }),
+            missing: vec![missing],
+            present: vec![present],
+            recovery_from: None,
+        })),
+        replay: Some("fencepost replay 1234".to_owned()),
+        ..finding("FP0602", Severity::Error, "", sides, paths)
     }
 }
 
@@ -106,10 +166,43 @@ fn json_lines() {
     insta::assert_snapshot!(lines.join("\n"));
 }
 
+#[test]
+fn json_of_a_power_failure() {
+    insta::assert_snapshot!(
+        serde_json::to_string_pretty(&serde_json::from_str::<Value>(&json::finding(&broken())).unwrap()).unwrap()
+    );
+}
+
+#[test]
+fn human_of_a_power_failure() {
+    insta::assert_snapshot!(Human::new(false, Vec::new()).finding(&broken()));
+}
+
+#[test]
+fn sarif_has_the_fields_of_a_power_failure() {
+    let document: Value = serde_json::from_str(&sarif_of(&[broken()])).unwrap();
+    sarif_schema::check(&document);
+    let failure = &document["runs"][0]["results"][0]["properties"]["failure"];
+    assert_eq!(failure["symptom"]["kind"], "wrong-answer");
+    assert_eq!(failure["crash_point"], serde_json::json!({ "event": 12, "operation": 14, "kind": "fence" }));
+    assert_eq!(failure["repair"]["insert"], "flush-and-fence");
+    assert_eq!((&failure["missing"][0]["name"], &failure["missing"][0]["event"]), (&"entry->value".into(), &10.into()));
+}
+
+#[test]
+fn what_is_known_is_not_new() {
+    let human = Human::new(false, Vec::new());
+    let known = |known| human.summary(&[], &Summary { suppressed: 0, known: Some(known), events: 1 });
+    assert_eq!(
+        (known(2).as_str(), known(0).as_str()),
+        ("nothing new (2 known) in 1 event", "nothing found in 1 event")
+    );
+}
+
 /// What SARIF says of [`findings`], and of one that was made to be awkward.
 fn sarif_document() -> String {
     let mut findings = findings();
-    findings[0].notes = vec!["put a `<flush>` & a fence \"here\"".to_owned()];
+    findings[0].notes = vec![awkward()];
     findings[0].replay = Some("fencepost replay 1234".to_owned());
     // The same lines at another address: SARIF shows no address where it has the line.
     let mut again = findings[0].paths[1].clone();
@@ -117,6 +210,10 @@ fn sarif_document() -> String {
     findings[0].paths.push(again);
     let far = location(Role::Recovery, Some("/elsewhere/a b.c"), 0, "recover");
     findings.push(finding("MY0001", Severity::Note, "a rule of one's own", vec![far], Vec::new()));
+    sarif_of(&findings)
+}
+
+fn sarif_of(findings: &[Finding]) -> String {
     let rule = |id: &str, name: &str, page: &str| RuleText {
         id: id.to_owned(),
         name: name.to_owned(),
@@ -125,7 +222,7 @@ fn sarif_document() -> String {
     };
     let crash = CrashSummary { states_possible: "18446744073709551616".to_owned(), ..CrashSummary::default() };
     sarif::document(
-        &findings,
+        findings,
         &Run {
             version: "1.2.3",
             arguments: &["check".to_owned(), "--".to_owned(), "./kv".to_owned()],
@@ -183,7 +280,7 @@ fn sarif_of_nothing_keeps_to_the_schema() {
 #[test]
 fn junit() {
     let mut findings = findings();
-    findings[0].notes = vec!["put a `<flush>` & a fence \"here\"".to_owned()];
+    findings[0].notes = vec![awkward()];
     let mut human = Human::new(false, Vec::new());
     insta::assert_snapshot!(junit::document(
         &findings,

@@ -5,6 +5,7 @@ use std::fmt::Debug;
 use recover::report::RunReport;
 use trace::event::EventId;
 use verdict::position::CrashPositions;
+use verdict::symptom::Symptom;
 use verdict::verdict::Verdict;
 
 /// Knows what is right at each crash point.
@@ -19,7 +20,7 @@ pub trait Judge: Debug + Send + Sync {
     fn judge(&self, at: EventId, run: &RunReport) -> Verdict;
 
     /// A recovery that failed by itself, named as users of this judge know it.
-    fn named(&self, at: EventId, verdict: Verdict) -> Verdict;
+    fn named(&self, at: EventId, symptom: Symptom) -> Symptom;
 
     /// An operation of the recorded workload, for people.
     fn operation(&self, number: usize) -> Option<String>;

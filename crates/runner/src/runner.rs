@@ -63,10 +63,10 @@ pub struct ServedTree {
 impl Plan {
     /// The verdict, and that on the tree.
     fn by_tree(&self, at: EventId, run: &RunReport, verdict: Verdict) -> Verdict {
-        match &self.served {
-            Some(served) if verdict.pass => served.judge.judge(at, run),
-            Some(served) => served.judge.named(at, verdict),
-            None => verdict,
+        match (&self.served, verdict) {
+            (Some(served), Verdict::Pass) => served.judge.judge(at, run),
+            (Some(served), Verdict::Fail(symptom)) => Verdict::fail(served.judge.named(at, *symptom)),
+            (None, verdict) => verdict,
         }
     }
 
@@ -266,7 +266,7 @@ impl Runner {
 
     /// A failure for want of room for the pools is none of the program's.
     fn credible(&self, answer: Observation) -> Result<Observation, RunnerError> {
-        if !answer.verdict.pass {
+        if !answer.verdict.is_pass() {
             self.slot.had_room()?;
         }
         Ok(answer)
@@ -308,7 +308,7 @@ impl Runner {
         if run.tree_changed {
             self.slot.space.forget();
         }
-        let Some(server) = servers.checker.as_mut().filter(|_| verdict.pass) else {
+        let Some(server) = servers.checker.as_mut().filter(|_| verdict.is_pass()) else {
             self.last = Some(run);
             return Ok(Observation { verdict, reads });
         };
@@ -346,14 +346,14 @@ impl Runner {
         let run = session.run(&recovery, &self.plan.limits)?;
         let mut verdict = self.plan.oracle.judge(&run);
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
-            verdict = match verdict.pass {
-                true => equivalence.judge_native(position, &run),
-                false if equivalence.fails_rightly_native(position, &run) => Verdict::pass(),
-                false => Verdict::fail(verdict.symptom.key, somewhere(&verdict.symptom.text)),
+            verdict = match verdict {
+                Verdict::Pass => equivalence.judge_native(position, &run),
+                Verdict::Fail(_) if equivalence.fails_rightly_native(position, &run) => Verdict::Pass,
+                Verdict::Fail(symptom) => Verdict::fail(somewhere(*symptom)),
             };
         }
         verdict = self.plan.by_tree(self.at, &run, verdict);
-        let check = match self.plan.checker.as_ref().filter(|_| verdict.pass) {
+        let check = match self.plan.checker.as_ref().filter(|_| verdict.is_pass()) {
             Some(command) => Some(session.run(command, &self.plan.limits)?),
             None => None,
         };

@@ -1,5 +1,7 @@
 //! How a run ended.
 
+use serde::{Deserialize, Serialize};
+
 /// One call on the way to a crash.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Frame {
@@ -24,7 +26,8 @@ pub enum End {
 }
 
 /// The limit that ended a run. (Wall time is not among them: that is [`End::Hung`].)
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Limit {
     Cpu,
     Memory,

@@ -6,22 +6,31 @@ use crate::symptom::Symptom;
 
 /// What the oracle said about a run.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Verdict {
-    pub pass: bool,
-    pub symptom: Symptom,
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    Pass,
+    Fail(Box<Symptom>),
 }
 
 impl Verdict {
-    pub fn pass() -> Self {
-        Verdict { pass: true, symptom: Symptom::default() }
+    pub fn fail(symptom: Symptom) -> Verdict {
+        Verdict::Fail(Box::new(symptom))
     }
 
-    pub fn fail(key: impl Into<String>, text: impl Into<String>) -> Self {
-        Verdict { pass: false, symptom: Symptom { key: key.into(), text: text.into() } }
+    pub fn is_pass(&self) -> bool {
+        *self == Verdict::Pass
     }
 
-    /// Do both say the same? The text is for people and may name what differs between runs.
+    /// Of a failure.
+    pub fn symptom(&self) -> Option<&Symptom> {
+        match self {
+            Verdict::Pass => None,
+            Verdict::Fail(symptom) => Some(symptom),
+        }
+    }
+
+    /// Do both say the same? What differs between runs of one failure does not count.
     pub fn agrees(&self, other: &Verdict) -> bool {
-        self.pass == other.pass && self.symptom.key == other.symptom.key
+        self == other || self.symptom().map(Symptom::key) == other.symptom().map(Symptom::key)
     }
 }

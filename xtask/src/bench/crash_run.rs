@@ -124,7 +124,7 @@ impl Done {
 
     /// Says what a reader of the figures must know: that the fork server was not used.
     pub fn warn_of_plain_mode(&self, what: &str) {
-        if self.notes.contains("plain mode") {
+        if self.notes.contains("native mode") {
             println!("{what}: {}", self.notes.trim());
         }
     }

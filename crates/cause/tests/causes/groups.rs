@@ -35,8 +35,9 @@ fn the_same_code_is_one_finding_and_other_code_another() {
     assert!(found[0].finding.count >= 3 && found[1].finding.count >= 1);
     for one in &found {
         assert_eq!((one.finding.class, one.finding.rule.as_str()), (Class::Ordering, "FP0602"));
-        assert!(!one.causes.is_empty() && one.finding.notes[0].contains("exit 1"), "{one:?}");
-        assert!(one.finding.notes.iter().any(|note| note.contains("checked on the trace")), "{one:?}");
+        let failure = one.finding.failure.as_ref().expect("a failure");
+        assert!(!one.causes.is_empty() && failure.symptom.key().to_string() == "exit 1", "{one:?}");
+        assert!(failure.repair.is_some() && !failure.missing.is_empty() && !failure.present.is_empty(), "{one:?}");
     }
     assert_ne!(found[0].finding.id, found[1].finding.id);
 }

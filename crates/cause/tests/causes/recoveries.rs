@@ -14,6 +14,7 @@ use crash::survey::Survey;
 use persistency::line::LineId;
 use trace::{LineNo, PoolId};
 use verdict::read::Read;
+use verdict::symptom::{Failure, Party, Symptom};
 use verdict::verdict::Verdict;
 
 use crate::traces::Recorded;
@@ -21,7 +22,7 @@ use crate::traces::Recorded;
 /// The words that the pool holds.
 pub type Words<'a> = &'a dyn Fn(u64) -> u64;
 
-/// Fails, and so, if the function gives the key of a symptom.
+/// Fails, and so, if the function gives `hang`, `signal` or `exit 1`.
 struct Check<F>(F);
 
 impl<F: Fn(Words<'_>) -> Option<&'static str>> Recovery for Check<F> {
@@ -34,7 +35,7 @@ impl<F: Fn(Words<'_>) -> Option<&'static str>> Recovery for Check<F> {
             }
             u64::from_le_bytes(image.line(id)[..8].try_into().unwrap())
         };
-        let verdict = (self.0)(&word).map_or_else(Verdict::pass, |key| Verdict::fail(key, key));
+        let verdict = (self.0)(&word).map_or(Verdict::Pass, failed);
         Ok(Observation { verdict, reads: Some(reads.into_inner()) })
     }
 }
@@ -82,4 +83,16 @@ pub fn both(
     [VerdictCache::new(found.read_tree, Arc::default()), VerdictCache::default()].map(|memory| {
         analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers[0], allowance).unwrap()
     })
+}
+
+fn failed(how: &str) -> Verdict {
+    let how = match how {
+        "hang" => Failure::Hang { after_ms: 1 },
+        "exit 1" => Failure::Exit { code: 1, complaint: None },
+        other => {
+            assert!(other.starts_with("signal"), "{other}");
+            Failure::Signal { signal: 11, place: None }
+        }
+    };
+    Verdict::fail(Symptom::Failed { by: Party::Recovery, how })
 }

@@ -6,4 +6,4 @@ mod intern;
 mod tree;
 
 pub use cache::ReadTreeCache;
-pub use tree::{Contradiction, Decided, Inserted, ReadTree, ReadTreeLimits};
+pub use tree::{Decided, Inserted, ReadTree, ReadTreeLimits};

@@ -20,6 +20,7 @@ use super::chunks::{ChunkId, Chunks, Step};
 use super::intern::Interner;
 use crate::image::LineBytes;
 use crate::view::PointView;
+use verdict::contradiction::Contradiction;
 use verdict::read::Read;
 use verdict::verdict::Verdict;
 
@@ -54,26 +55,6 @@ pub enum Inserted {
     Known,
     /// There is no room.
     Full,
-}
-
-/// Two runs saw the same and went on differently.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Contradiction {
-    #[error(
-        "recovery is not deterministic: in two runs the first reads of PM were the same ({after}), then one read {one} and the \
-         other {other}"
-    )]
-    Reads { after: usize, one: String, other: String },
-    #[error(
-        "recovery is not deterministic: two runs read the same from PM, one ended with `{one}` and another with `{other}`"
-    )]
-    Verdicts { one: String, other: String },
-}
-
-impl Contradiction {
-    pub(crate) fn verdicts(one: &Verdict, other: &Verdict) -> Self {
-        Contradiction::Verdicts { one: describe(one), other: describe(other) }
-    }
 }
 
 #[derive(Debug)]
@@ -213,7 +194,7 @@ impl ReadTree {
                     return match path.get(at) {
                         Some(own) => Err(self.reads_differ(at, None, Some(own))),
                         None if known.agrees(verdict) => Ok(Inserted::Known),
-                        None => Err(Contradiction::verdicts(known, verdict)),
+                        None => Err(Contradiction::Verdicts { one: known.clone(), other: verdict.clone() }),
                     };
                 }
                 End::Branch { look, children } => {
@@ -321,15 +302,7 @@ impl ReadTree {
     }
 
     fn reads_differ(&self, after: usize, known: Option<u32>, own: Option<&Step>) -> Contradiction {
-        let name = |look: Option<u32>| match look.map(|look| self.looks.get(look)) {
-            Some(Read::Line(line)) => format!("line {} of pool {}", line.line.0, line.pool.0),
-            Some(Read::Length(pool)) => format!("the length of pool {}", pool.0),
-            None => "nothing more".to_owned(),
-        };
+        let name = |look: Option<u32>| look.map(|look| self.looks.get(look));
         Contradiction::Reads { after, one: name(known), other: name(own.map(|own| own.look)) }
     }
-}
-
-fn describe(verdict: &Verdict) -> String {
-    if verdict.pass { "pass".to_owned() } else { verdict.symptom.key.clone() }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use crash::points::Density;
-use crash::read_tree::{Contradiction, Inserted, ReadTree, ReadTreeCache};
+use crash::read_tree::{Inserted, ReadTree, ReadTreeCache};
 use crash::rounds::Selection;
 use crash::search::{Found, Search, SearchOptions};
 use crash::strategy::{Reach, StrategySpec};
@@ -15,10 +15,11 @@ use crash::walk::{Rules, Walk};
 use persistency::line::LineId;
 use persistency::states::{Base, CrashState};
 use trace::{EventKind, LineNo, PoolId, StoreKind};
+use verdict::contradiction::Contradiction;
 use verdict::read::Read;
 use verdict::verdict::Verdict;
 
-use crate::recoveries::{Fake, Sight};
+use crate::recoveries::{Fake, Sight, exits};
 use crate::traces::{Recorded, place, random, random_with, record, traces};
 
 pub fn options(strategies: &str) -> SearchOptions {
@@ -44,7 +45,7 @@ fn concluded_verdicts_are_those_of_runs() {
         let fake = if seed % 8 == 0 { Fake::scanning(seed) } else { Fake::random(seed) };
         let all = search(&recorded, &options, false, &mut [fake.clone()]);
         let some = search(&recorded, &options, true, &mut [fake]);
-        assert_eq!(some.notes, [] as [&str; 0]);
+        assert_eq!(some.contradiction, None);
         assert_eq!(all.points.len(), some.points.len());
         for (one, other) in all.points.iter().zip(&some.points) {
             assert!(one.agrees(other), "trace {seed}:\n{one:#?}\n{other:#?}");
@@ -72,7 +73,7 @@ fn all_sights(recorded: &Recorded, at: trace::EventId, fake: &Fake) -> Option<(B
     let states = all_states(&view);
     let looks: Vec<_> = states.iter().map(|state| fake.look(&view.image(state).unwrap())).collect();
     let mut read_tree = BTreeSet::new();
-    let failing = looks.iter().filter(|(verdict, sight)| read_tree.insert(sight.clone()) && !verdict.pass).count();
+    let failing = looks.iter().filter(|(verdict, sight)| read_tree.insert(sight.clone()) && !verdict.is_pass()).count();
     Some((read_tree, failing as u64))
 }
 
@@ -140,7 +141,7 @@ fn a_limit_is_kept_and_said() {
         true,
         &mut [Fake::new(|image| {
             image.line(0, 1);
-            Verdict::pass()
+            Verdict::Pass
         })],
     );
     assert!(passing.coverage.exhaustive);
@@ -177,12 +178,11 @@ fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
     let moody = Fake::new(move |image| {
         image.line(0, 0);
         image.line(0, 1 + turns.fetch_add(1, Ordering::Relaxed) % 2);
-        Verdict::pass()
+        Verdict::Pass
     });
     let found = search(&recorded, &options, true, &mut [moody]);
-    assert_eq!(found.notes.len(), 1);
-    let told = "recovery is not deterministic: in two runs the first reads of PM were the same (3), then one read ";
-    assert!(found.notes[0].starts_with(told), "{:?}", found.notes);
+    let told = found.contradiction.expect("noticed");
+    assert!(matches!(told, Contradiction::Reads { after: 3, one: Some(_), other: Some(_) }), "{told:?}");
     // The first runs agree by chance, or read what no later state has; from the contradiction on all are run.
     assert!(found.coverage.recovery_runs > 200, "{:?}", found.coverage);
     assert!(!found.coverage.exhaustive && found.coverage.points_distinguished == 0);
@@ -191,15 +191,11 @@ fn recoveries_that_are_not_deterministic_are_noticed_and_all_run() {
     let fickle = Fake::new(move |image| {
         image.line(0, 63);
         let first = turns.fetch_add(1, Ordering::Relaxed) == 0;
-        if first { Verdict::pass() } else { Verdict::fail("exit 1", "") }
+        if first { Verdict::Pass } else { exits(1) }
     });
     let found = search(&recorded, &options, false, &mut [fickle]);
-    let told = "recovery is not deterministic: two runs read the same from PM, one ended with `pass` and another with `exit 1`";
-    assert!(
-        found.notes.len() == 1 && found.notes[0].starts_with(told),
-        "equal images are run again: {:?}",
-        found.notes
-    );
+    let told = Contradiction::Verdicts { one: Verdict::Pass, other: exits(1) };
+    assert_eq!(found.contradiction, Some(told), "equal images are run again");
 }
 
 /// Two workers at the same point, neither of which knows what the other has just inserted.
@@ -218,21 +214,21 @@ fn what_one_worker_learns_serves_the_other() {
     let (mut one, mut other) = (ReadTreeCache::default(), ReadTreeCache::default());
     one.arrive(&read_tree, &view);
     other.arrive(&read_tree, &view);
-    let bad = Verdict::fail("exit 1", "");
+    let bad = exits(1);
     assert_eq!(read_tree.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &bad), Ok(Inserted::New));
-    assert!(read_tree.insert(&mut other, &view, &without, &[read(7), read(0)], &Verdict::pass()).is_err());
-    assert_eq!(read_tree.insert(&mut other, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::New));
+    assert!(read_tree.insert(&mut other, &view, &without, &[read(7), read(0)], &Verdict::Pass).is_err());
+    assert_eq!(read_tree.insert(&mut other, &view, &without, &[read(0), read(9)], &Verdict::Pass), Ok(Inserted::New));
     for cache in [&mut one, &mut other] {
         let decided = [&with, &without].map(|state| read_tree.lookup(cache, &view, state).unwrap());
-        assert_eq!([&decided[0].verdict, &decided[1].verdict], [&bad, &Verdict::pass()]);
+        assert_eq!([&decided[0].verdict, &decided[1].verdict], [&bad, &Verdict::Pass]);
         let dirty = [LineId { pool: PoolId(0), line: LineNo(0) }];
         assert!(decided.iter().all(|decided| decided.dirty_reads == dirty));
     }
-    assert_eq!(read_tree.insert(&mut one, &view, &without, &[read(0), read(9)], &Verdict::pass()), Ok(Inserted::Known));
-    let again = read_tree.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &Verdict::pass());
+    assert_eq!(read_tree.insert(&mut one, &view, &without, &[read(0), read(9)], &Verdict::Pass), Ok(Inserted::Known));
+    let again = read_tree.insert(&mut one, &view, &with, &[read(0), read(5), read(6)], &Verdict::Pass);
     assert!(matches!(again, Err(Contradiction::Verdicts { .. })));
     let shorter = read_tree.insert(&mut one, &view, &with, &[read(0), read(5)], &bad);
     assert!(matches!(shorter, Err(Contradiction::Reads { after: 4, .. })), "{shorter:?}");
-    let longer = read_tree.insert(&mut one, &view, &without, &[read(0), read(9), read(3)], &Verdict::pass());
+    let longer = read_tree.insert(&mut one, &view, &without, &[read(0), read(9), read(3)], &Verdict::Pass);
     assert!(matches!(longer, Err(Contradiction::Reads { after: 4, .. })), "{longer:?}");
 }

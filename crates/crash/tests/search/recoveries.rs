@@ -9,6 +9,7 @@ use crash::recovery::{Observation, Recovery, RecoveryError};
 use persistency::line::LineId;
 use trace::{LineNo, PoolId};
 use verdict::read::Read;
+use verdict::symptom::{Failure, Party, Symptom};
 use verdict::verdict::Verdict;
 
 use crate::traces::Rng;
@@ -81,9 +82,9 @@ impl Fake {
                 }
             }
             match rng.below(8) {
-                0 => Verdict::fail("exit 1", "it says no"),
-                1 => Verdict::fail("signal 11", ""),
-                _ => Verdict::pass(),
+                0 => exits(1),
+                1 => exits(11),
+                _ => Verdict::Pass,
             }
         })
     }
@@ -104,7 +105,7 @@ impl Fake {
                 }
                 line += stride;
             }
-            if rng.below(4) == 0 { Verdict::fail("exit 1", "") } else { Verdict::pass() }
+            if rng.below(4) == 0 { exits(1) } else { Verdict::Pass }
         })
     }
 
@@ -130,4 +131,9 @@ impl Recovery for Fake {
         }
         Ok(Observation { verdict, reads })
     }
+}
+
+/// A failure with this exit code.
+pub fn exits(code: i32) -> Verdict {
+    Verdict::fail(Symptom::Failed { by: Party::Recovery, how: Failure::Exit { code, complaint: None } })
 }

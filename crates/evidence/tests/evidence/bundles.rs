@@ -9,12 +9,16 @@ use std::time::Duration;
 use crash::assignment::Assignment;
 use crash::walk::{Rules, Walk};
 use evidence::bundle::{Bundle, BundleError, Contents, Expectation};
-use finding::finding::{Class, Finding, FindingId, Location, Role};
+use finding::failure::{BrokenPromise, CrashFailure, Remedy, Repair};
+use finding::finding::{Class, Finding, FindingId, Location, Role, Title};
+use finding::note::Note;
 use finding::severity::Severity;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
 use recover::slot::RecordedNames;
 use trace::EventId;
+use verdict::crash_point::{CrashPoint, PointKind};
+use verdict::symptom::{Failure, Party, Symptom};
 
 use crate::traces::{Recorded, clwb, fence, record, store};
 
@@ -26,12 +30,21 @@ fn finding(id: &str) -> Finding {
         rule: "FP0602".into(),
         class: Class::Ordering,
         severity: Severity::Error,
-        title: "nothing orders a before b".into(),
-        locations: vec![location],
+        title: Title::Broken { promise: Box::new(BrokenPromise::Durable { store: None }), during_recovery: false },
+        locations: vec![location.clone()],
         count: 1,
         paths: Vec::new(),
         first: EventId(2),
-        notes: vec!["what recovery did: ended with exit code 1".into()],
+        failure: Some(Box::new(CrashFailure {
+            symptom: Symptom::Failed { by: Party::Recovery, how: Failure::Exit { code: 1, complaint: None } },
+            crash_point: CrashPoint { event: EventId(2), operation: Some(7), kind: PointKind::Flush },
+            dirty_lines: 2,
+            missing: Vec::new(),
+            present: Vec::new(),
+            repair: Some(Repair { insert: Remedy::Fence, after: location, before: None }),
+            recovery_from: None,
+        })),
+        notes: vec![Note::NotNeeded { states: 3 }],
         replay: None,
     }
 }
@@ -63,7 +76,6 @@ fn write(recorded: &Recorded, id: &str, checker: Option<&Command>) -> (PathBuf, 
     let expectation = Expectation { exit_codes: vec![0, 3], patterns: vec!["lost$".into()], ..Expectation::default() };
     let contents = Contents {
         finding: &finding(id),
-        symptom: "ended with exit code 1",
         recovery: &command(Input::Bytes(b"a\0b".into())),
         checker,
         expectation: &expectation,
@@ -85,8 +97,7 @@ fn a_bundle_is_read_as_it_was_written() {
     let checker = command(Input::Empty);
     let (folder, limits, expectation) = write(&recorded, "1a2b3c4d", Some(&checker));
     let bundle = Bundle::read(&folder, "1a2b").unwrap();
-    assert_eq!((bundle.id.as_str(), bundle.symptom.as_str()), ("1a2b3c4d", "ended with exit code 1"));
-    assert_eq!((bundle.title, bundle.notes), (finding("").title, finding("").notes));
+    assert_eq!(bundle.finding, finding("1a2b3c4d"));
     assert_eq!(bundle.recovery, command(Input::Bytes(b"a\0b".into())));
     assert_eq!(bundle.checker, Some(checker));
     assert_eq!((bundle.limits, bundle.expectation), (limits, expectation));
@@ -118,7 +129,7 @@ fn a_bundle_that_is_not_there_or_not_whole_is_an_error() {
     // Neither of two is meant.
     assert!(missing("1a2b") && missing("ffff") && missing(""));
     assert!(matches!(Bundle::read(&folder.join("none"), "1a"), Err(BundleError::Missing { .. })));
-    assert_eq!(Bundle::read(&folder, "1a2b9").unwrap().id, "1a2b9999");
+    assert_eq!(Bundle::read(&folder, "1a2b9").unwrap().finding.id.0, "1a2b9999");
     fs::write(folder.join("1a2b9999/finding.json"), "{").unwrap();
     let error = Bundle::read(&folder, "1a2b9").unwrap_err();
     assert!(matches!(&error, BundleError::Damaged { .. }));

@@ -7,7 +7,7 @@ use evidence::file;
 use evidence::gather::Case;
 use finding::blame::Libraries;
 use finding::evidence::{Comparison, Evidence, Side};
-use finding::finding::{Class, Finding, FindingId, Location, Role};
+use finding::finding::{Class, Finding, FindingId, Location, Role, Title};
 use finding::severity::Severity;
 use persistency::line::LineId;
 use persistency::point::Content;
@@ -33,7 +33,7 @@ fn cause(recorded: &Recorded, at: u64, missing: u64, present: u64) -> RootCause 
         in_program_order: false,
         point: Point { index: 0, at: EventId(at), key, occurrence: 1 },
         state: CrashState { base: Base::Guaranteed, lines: vec![(line(2), Content::whole(1))] },
-        verdict: Verdict::pass(),
+        verdict: Verdict::Pass,
         repair: None,
         explains: 1,
         points: Vec::new(),
@@ -49,11 +49,12 @@ fn finding() -> Finding {
         rule: "FP0602".into(),
         class: Class::Ordering,
         severity: Severity::Error,
-        title: "nothing orders a before b".into(),
+        title: Title::Rule("nothing orders a before b".into()),
         locations: vec![location],
         count: 1,
         paths: Vec::new(),
         first: EventId(2),
+        failure: None,
         notes: Vec::new(),
         replay: None,
     }
@@ -65,7 +66,6 @@ fn evidence(recorded: &Recorded, cause: &RootCause) -> (Evidence, usize) {
         rules: Rules::default(),
         cause,
         finding: &finding(),
-        repair: Some("a fence"),
         libraries: &Libraries::default(),
         operation: &|_| None,
     };

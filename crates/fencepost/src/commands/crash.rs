@@ -13,6 +13,7 @@ use crash::strategy::inferred::KnownConditions;
 use finding::blame::Libraries;
 use infer::Conditions;
 use record::stop::StopRequest;
+use report::words;
 use runner::runner::ServedTree;
 use trace::TraceReader;
 
@@ -163,7 +164,10 @@ impl Job<'_> {
         };
         reader.undamaged().map_err(|error| told(error.to_string()))?;
         if !reader.is_complete() {
-            render::warning(format_args!("{} is not whole: power fails only in what it holds", self.trace.display()));
+            render::warning(format_args!(
+                "{} is truncated; only crashes in the recorded part are simulated",
+                self.trace.display()
+            ));
         }
         if reader.tables().pools.is_empty() {
             render::warning("the trace has no pool: there is nothing to crash");
@@ -200,7 +204,7 @@ impl Job<'_> {
             merge: self.merge,
             again: self.options.again,
             skip_operations: self.options.operations.skipped(),
-            prefix: "",
+            recovery_from: None,
             bundles: &self.options.bundles,
             bundles_option: self.options.bundles_option(),
             libraries,
@@ -221,8 +225,11 @@ impl Job<'_> {
                 }
                 Ok((checked, interrupted))
             }
-            Err(error @ SessionError::NeverRecovers(_)) => {
-                render::error(&error);
+            Err(SessionError::NeverRecovers(symptom)) => {
+                render::error(format_args!(
+                    "recovery fails even on the pools that the complete run left, without any power failure: {}",
+                    words::symptom(&symptom)
+                ));
                 render::help(
                     "name the command that opens the pools after a crash with --recover, or the exit codes that mean success with --exit-ok",
                 );

@@ -7,6 +7,7 @@ use clap::Args;
 use evidence::bundle::{Bundle, FOLDER};
 use recover::command::Command;
 use recover::native::Native;
+use report::words;
 
 use super::replay::Images;
 use crate::exit::Exit;
@@ -61,7 +62,7 @@ impl Debug {
         }
         let mut session =
             Native::new().session_with(&images.pool_files(), &images.space).map_err(|error| error.to_string())?;
-        render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
+        render::note(format_args!("finding {}: {}", bundle.finding.id, words::title(&bundle.finding)));
         match session.attend(&gdb).map_err(|error| error.to_string())? {
             0 => Ok(Exit::Clean),
             code => Ok(Exit::Target(code as u8)),

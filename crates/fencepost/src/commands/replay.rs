@@ -10,8 +10,10 @@ use evidence::bundled;
 use operation::equivalence::{judge_whole, somewhere};
 use recover::native::{Native, PoolFile};
 use recover::space::{self, Space};
+use report::words;
 use tempfile::TempDir;
 use trace::event::PoolId;
+use verdict::verdict::Verdict;
 
 use super::options::crash::oracle;
 use crate::exit::Exit;
@@ -54,7 +56,7 @@ impl Replay {
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
         let mut session =
             Native::new().session_with(&images.pool_files(), &images.space).map_err(|error| error.to_string())?;
-        render::note(format_args!("finding {}: {}", bundle.id, bundle.title));
+        render::note(format_args!("finding {}: {}", bundle.finding.id, words::title(&bundle.finding)));
         let run = session.run(&bundle.recovery, &bundle.limits).map_err(|error| error.to_string())?;
         let check = match bundle.checker.as_ref().filter(|_| oracle.wants_checker(&run)) {
             Some(checker) => Some(session.run(checker, &bundle.limits).map_err(|error| error.to_string())?),
@@ -66,20 +68,17 @@ impl Replay {
             let _ = shown(&report.stdout, &mut io::stdout());
             let _ = shown(&report.stderr, &mut io::stderr());
         }
-        let mut verdict = oracle.judge_named(&run, check.as_ref(), &|_| None);
-        if verdict.pass {
-            verdict = judge_whole(&bundle.expectation.answers, &run.stdout);
-        }
-        if verdict.pass {
+        let verdict = match oracle.judge_named(&run, check.as_ref(), &|_| None) {
+            Verdict::Pass => judge_whole(&bundle.expectation.answers, &run.stdout),
+            failed => failed,
+        };
+        let Verdict::Fail(symptom) = verdict else {
             render::note("recovery passes on this crash image now");
             return Ok(Exit::Clean);
-        }
-        let text = match bundle.expectation.answers.is_empty() {
-            true => verdict.symptom.text,
-            false => somewhere(&verdict.symptom.text),
         };
-        render::warning(format_args!("reproduced: {text}"));
-        render::help(format_args!("`fencepost debug {}` runs it under gdb", bundle.id));
+        let symptom = if bundle.expectation.answers.is_empty() { *symptom } else { somewhere(*symptom) };
+        render::warning(format_args!("reproduced: {}", words::symptom(&symptom)));
+        render::help(format_args!("`fencepost debug {}` runs it under gdb", bundle.finding.id));
         Ok(Exit::Findings)
     }
 }

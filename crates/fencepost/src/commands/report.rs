@@ -7,6 +7,7 @@ use clap::Args;
 use evidence::bundle::FOLDER;
 use finding::evidence::Evidence;
 use finding::finding::FindingId;
+use finding::note::RunNote;
 use report::html::run::Run;
 
 use super::output::html::{can_be_written, last_run, write_page};
@@ -62,14 +63,14 @@ impl Report {
         let known = kept.is_some();
         let mut run = kept.unwrap_or_else(|| Run { version: env!("CARGO_PKG_VERSION").to_owned(), ..Run::default() });
         if !known {
-            run.notes.push("the run was not kept, only its findings: how far it went is not known".to_owned());
+            run.notes.push(RunNote::RunNotKept);
         }
         let older = there.iter().filter(|id| !run.bundled.contains(id)).cloned().collect::<Vec<FindingId>>();
         let mut wanted = run.bundled.clone();
         if self.all || !known {
             wanted.extend(older);
         } else if !older.is_empty() {
-            run.notes.push(format!("{} findings of earlier runs are not shown (--all)", older.len()));
+            run.notes.push(RunNote::OlderFindings { count: older.len() as u64 });
         }
         let mut found = Vec::new();
         for id in wanted {
@@ -77,7 +78,7 @@ impl Report {
                 Ok(evidence) => found.push(evidence),
                 Err(error) => {
                     render::warning(&error);
-                    run.notes.push(error.to_string());
+                    run.notes.push(RunNote::Unreadable { why: error.to_string() });
                 }
             }
         }

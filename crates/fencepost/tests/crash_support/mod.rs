@@ -211,6 +211,5 @@ pub fn parse(ran: &Ran) -> (Vec<Value>, Value) {
 
 /// What a finding says that recovery did.
 pub fn symptom(finding: &Value) -> &str {
-    let notes = finding["notes"].as_array().expect("notes");
-    notes.iter().filter_map(Value::as_str).find(|note| note.starts_with("what recovery did")).expect("a symptom")
+    finding["symptom"]["text"].as_str().expect("a symptom")
 }

@@ -54,12 +54,12 @@ fn kinds(target: &CrashTarget, variant: Variant) -> Vec<&str> {
 
 /// Is the kind among those in which the failure is seen, or is it that of the operation whose store is lost?
 fn names_one(finding: &Value, kinds: &[&str]) -> bool {
-    let notes = finding["notes"].as_array().into_iter().flatten().filter_map(Value::as_str);
-    notes.into_iter().any(|note| match note.strip_prefix("seen in the operations: ") {
-        Some(seen) if kinds.is_empty() => !seen.is_empty(),
-        Some(seen) => seen.split("; ").filter_map(|one| one.split(' ').next()).any(|kind| kinds.contains(&kind)),
-        None => kinds.iter().any(|kind| note.contains(&format!("`, {kind}), which was over"))),
-    })
+    let mut seen = finding["seen_in"].as_array().into_iter().flatten().filter_map(|group| group["word"].as_str());
+    let lost = finding["lost_store_of"]["word"].as_str();
+    match kinds.is_empty() {
+        true => seen.next().is_some(),
+        false => seen.chain(lost).any(|kind| kinds.contains(&kind)),
+    }
 }
 
 /// Is the bug one that makes a later operation crash or hang? That may be told as a breakdown of the process that recovered.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use finding::finding::Finding;
+use finding::note::Note;
 
 use super::findings::Found;
 use super::run::Shared;
@@ -131,12 +132,15 @@ impl Shared<'_> {
         let mut state = self.state();
         let mut found = Found { finding, case, second: state.elapsed().as_secs(), execution: state.executions };
         let count = self.campaign.inputs.parts(&shortest).len();
-        found.finding.notes.push(format!(
-            "found by case {case} after {} executions; its input, shortened to {count} of {} parts, and its starting pool are in {}",
-            found.execution,
-            self.campaign.inputs.parts(input).len(),
-            self.campaign.folder.join("findings").join(&found.finding.id.0).join("case").display()
-        ));
+        let id = &found.finding.id.0;
+        let folder_of_case = self.campaign.folder.join("findings").join(id).join("case");
+        found.finding.notes.push(Note::FoundByCase {
+            case: u64::from(case.0),
+            executions: found.execution,
+            parts: count as u64,
+            of_parts: self.campaign.inputs.parts(input).len() as u64,
+            folder: folder_of_case.display().to_string(),
+        });
         let write = failed("write a finding in", &self.campaign.folder);
         if state.findings.add(found.clone(), Some(folder), &shortest, subject.start).map_err(write)? {
             (self.campaign.on_progress)(&state, Some(&found));

@@ -1,7 +1,7 @@
 //! Runs that break down without any power failure: findings of their own kind, each place once.
 
 use finding::blame::Libraries;
-use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
+use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
 use finding::severity::Severity;
 use trace::Tables;
 use trace::event::EventId;
@@ -41,11 +41,12 @@ pub fn finding(end: &End, at: &[Frame], libraries: &Libraries) -> Option<Finding
         rule: RULE.to_owned(),
         class: Class::Breakdown,
         severity: Severity::Error,
-        title,
+        title: Title::Rule(title),
         paths: vec![CallPath { count: 1, frames: locations.clone() }],
         locations,
         count: 1,
         first: EventId(0),
+        failure: None,
         notes: Vec::new(),
         replay: None,
     })

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use finding::blame::Libraries;
+use finding::note::{Note, StartingPool};
 use lint::lint::Active;
 use verdict::end::End;
 
@@ -308,16 +309,14 @@ impl Shared<'_> {
             return Ok(());
         }
         let out = self.campaign.folder.display();
-        finding.notes.push(match start.is_none() {
-            true => "it began without a pool".to_owned(),
+        let pool = match start.is_none() {
+            true => StartingPool::None,
             false => match state.tree.node(start.id()).and_then(|node| node.crash.clone()) {
-                Some(crash) => format!(
-                    "it began with a crash image: power failed at event {} of its run ({})",
-                    crash.event, crash.state
-                ),
-                None => "it began with a pool that an earlier case left".to_owned(),
+                Some(crash) => StartingPool::CrashImage { event: crash.event, state: crash.state },
+                None => StartingPool::OfEarlierCase,
             },
-        });
+        };
+        finding.notes.push(Note::BeganWith { pool });
         finding.replay = Some(format!("fencepost fuzz replay --out {out} {}", finding.id));
         let found = Found {
             finding,

@@ -2,7 +2,7 @@
 
 use finding::evidence::{Comparison, Difference, LineDifference};
 
-use super::overview::counted_long;
+use crate::number::counted;
 use crate::number::separated;
 
 const PER_ROW: usize = 16;
@@ -55,7 +55,7 @@ pub fn view(difference: &Difference) -> Option<DiffView> {
     if difference.lines.is_empty() {
         return None;
     }
-    let lines = counted_long(difference.lines.len() as u64 + difference.left_out, "cache line");
+    let lines = counted(difference.lines.len() as u64 + difference.left_out, "cache line");
     let verb = if difference.lines.len() as u64 + difference.left_out == 1 { "differs" } else { "differ" };
     let state = match (difference.with, difference.passes) {
         (Comparison::Restored, true) => "the same crash with the missing stores in PM; recovery passes on that",

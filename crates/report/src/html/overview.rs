@@ -5,7 +5,7 @@ use finding::severity::Severity;
 
 use super::run::Run;
 use crate::json::CrashSummary;
-use crate::number::separated;
+use crate::number::{counted, separated};
 
 /// A number of the overview.
 #[derive(Debug)]
@@ -36,28 +36,32 @@ pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Verdict {
             1 => "A power failure at the wrong moment breaks this program".to_owned(),
             n => format!("A power failure at the wrong moment breaks this program in {n} ways"),
         };
-        return verdict("bad", title, counted(total, "finding"));
+        return verdict("bad", title, counted(total as u64, "finding"));
     }
     let failing = run.crash.as_ref().map_or(0, |crash| crash.states_failing);
     if failing > 0 {
         // Nobody shall take for survived what somebody has decided not to see.
         let why = if run.suppressed > 0 { "what it led to is suppressed" } else { "no cause was confirmed" };
-        return verdict("fair", format!("Recovery fails after some crashes; {why}"), counted(total, "finding"));
+        return verdict("fair", format!("Recovery fails after some crashes; {why}"), counted(total as u64, "finding"));
     }
     if errors > 0 {
-        let title = format!("{} in the use of persistent memory", counted(errors, "error"));
-        return verdict("bad", title, counted(total, "finding"));
+        let title = format!("{} in the use of persistent memory", counted(errors as u64, "error"));
+        return verdict("bad", title, counted(total as u64, "finding"));
     }
     if run.crash.is_none() {
         let title =
             if total == 0 { "No misuse of persistent memory was found" } else { "No errors, but room to improve" };
         let mood = if total == 0 { "good" } else { "fair" };
-        return verdict(mood, title.to_owned(), if total == 0 { "clean".into() } else { counted(total, "finding") });
+        return verdict(
+            mood,
+            title.to_owned(),
+            if total == 0 { "clean".into() } else { counted(total as u64, "finding") },
+        );
     }
     let short = if total == 0 {
         if partial { "nothing so far".into() } else { "clean".into() }
     } else {
-        counted(total, "finding")
+        counted(total as u64, "finding")
     };
     if partial {
         return verdict("fair", "No crash that was tried breaks it, but not all were tried".to_owned(), short);
@@ -72,7 +76,7 @@ fn lead(run: &Run, crashes: usize) -> String {
         }
         return format!(
             "{} of the recording were looked at; power failures were not simulated.",
-            counted_long(run.events, "event")
+            counted(run.events, "event")
         );
     };
     let decided = separated(crash.states_decided);
@@ -83,9 +87,9 @@ fn lead(run: &Run, crashes: usize) -> String {
             separated(crash.states_failing),
         ),
         0 => format!(
-            "Power was cut at {} of {}; recovery coped with all {decided} states of persistent memory that were tried there ({runs} runs of recovery).",
+            "Tested {} of {}: recovery coped with all {decided} states of persistent memory that were tried there ({runs} recovery runs).",
             separated(crash.points_decided),
-            counted_long(crash.points_wanted, "crash point"),
+            counted(crash.points_wanted, "crash point"),
         ),
         _ => {
             let each = if crashes == 1 { "The finding is its cause" } else { "Each finding is one cause" };
@@ -112,26 +116,18 @@ pub fn tiles(run: &Run) -> Vec<Tile> {
     }) = &run.crash
     {
         tiles.push(tile(
-            "crash points decided",
+            "crash points tested",
             separated(*points_decided),
             format!("of {}", separated(*points_wanted)),
         ));
-        tiles.push(tile("states decided", separated(*states_decided), String::new()));
+        tiles.push(tile("states tested", separated(*states_decided), String::new()));
         tiles.push(tile("failing states", separated(*states_failing), String::new()));
-        tiles.push(tile("recoveries run", separated(*recovery_runs), format!("{} saved", separated(*runs_saved))));
+        tiles.push(tile("recovery runs", separated(*recovery_runs), format!("{} saved", separated(*runs_saved))));
     }
     if run.events > 0 {
         tiles.push(tile("events recorded", separated(run.events), String::new()));
     }
     tiles
-}
-
-pub fn counted(count: usize, what: &str) -> String {
-    counted_long(count as u64, what)
-}
-
-pub fn counted_long(count: u64, what: &str) -> String {
-    format!("{} {what}{}", separated(count), if count == 1 { "" } else { "s" })
 }
 
 /// A command as it could be typed.

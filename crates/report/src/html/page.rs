@@ -13,6 +13,7 @@ use super::run::Run;
 use super::section::{Section, SectionView};
 use super::{date, rule};
 use crate::sarif::RuleText;
+use crate::words;
 
 /// What a report is made of.
 #[derive(Clone, Copy, Debug)]
@@ -126,7 +127,7 @@ impl Report<'_> {
             tiles: overview::tiles(run),
             explored: run.explored.iter().map(|line| with_flags(line)).collect(),
             not_explored: interrupted.into_iter().chain(not_explored).map(|line| with_flags(&line)).collect(),
-            notes: run.notes.iter().chain(&suppressed).map(|note| prose(note)).collect(),
+            notes: run.notes.iter().map(words::run_note).chain(suppressed).map(|note| prose(&note)).collect(),
             severities: severities(&findings),
             classes: classes(&findings),
             rules: self.rule_views(&findings),

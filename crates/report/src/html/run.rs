@@ -1,13 +1,14 @@
 //! What a report says about the whole run. Kept beside the bundles, so that a report can be made later.
 
 use finding::finding::{Finding, FindingId};
+use finding::note::RunNote;
 use finding::source::Excerpt;
 use serde::{Deserialize, Serialize};
 
 use crate::json::CrashSummary;
 
 /// Of the file; other versions are not read.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// One `check` or `crash`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +29,7 @@ pub struct Run {
     /// The coverage statement.
     pub explored: Vec<String>,
     pub not_explored: Vec<String>,
-    pub notes: Vec<String>,
+    pub notes: Vec<RunNote>,
     pub interrupted: bool,
     pub suppressed: u64,
     /// Findings that the baseline has.

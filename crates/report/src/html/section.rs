@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 
 use finding::evidence::{Evidence, Operation};
+use finding::failure::CrashFailure;
 use finding::finding::{CallPath, Finding, Location, Role};
 use finding::source::Excerpt;
 use trace::event::EventId;
 
 use super::bytes::{self, DiffView};
-use super::escape::{html, prose, script_json};
-use super::overview::counted_long;
-use crate::number::separated;
+use super::escape::{prose, script_json};
+use crate::number::{counted, separated};
+use crate::words;
 
 /// Call paths that are shown.
 const PATHS: usize = 8;
@@ -114,7 +115,13 @@ pub struct Section<'a> {
 impl Section<'_> {
     pub fn view(&self, has_page: bool, is_known: bool) -> SectionView {
         let Section { finding, evidence, .. } = *self;
-        let shown = |note: &&String| evidence.is_none_or(|evidence| !is_told(note, evidence));
+        let failure = finding.failure.as_deref();
+        let title = words::title(finding);
+        // With evidence the report shows the rest in other ways.
+        let notes: Vec<String> = match evidence {
+            Some(_) => finding.notes.iter().map(words::note).collect(),
+            None => words::notes(finding),
+        };
         let (blocks, bare) = self.places();
         let times = match finding.count {
             1 => format!("once, at event {}", separated(finding.first.0)),
@@ -128,16 +135,19 @@ impl Section<'_> {
             is_known,
             severity: finding.severity.name(),
             class: finding.class.name(),
-            title: prose(&capital(&finding.title)),
-            short: prose(&capital(&short(&finding.title))),
+            title: prose(&capital(&title)),
+            short: prose(&capital(&short(&words::headline(finding)))),
             at: at(finding.guilty()),
-            words: self.words(),
+            words: self.filter_words(),
             times,
-            story: evidence.map_or_else(String::new, story),
+            story: failure.filter(|_| evidence.is_some()).map_or_else(String::new, story),
             blocks,
             bare,
-            repair: evidence.and_then(|evidence| evidence.repair.as_deref()).map_or_else(String::new, prose),
-            notes: finding.notes.iter().filter(shown).map(|note| prose(note)).collect(),
+            repair: failure
+                .filter(|_| evidence.is_some())
+                .and_then(|failure| failure.repair.as_ref())
+                .map_or_else(String::new, |repair| prose(&words::repair(repair))),
+            notes: notes.iter().map(|note| prose(note)).collect(),
             has_timeline: evidence.is_some_and(|evidence| !evidence.timeline.events.is_empty()),
             timeline: evidence.map_or_else(String::new, |evidence| {
                 script_json(&serde_json::to_string(&evidence.timeline).expect("plain data is always JSON"))
@@ -157,11 +167,13 @@ impl Section<'_> {
         }
     }
 
-    fn words(&self) -> String {
+    /// What the text filter looks at.
+    fn filter_words(&self) -> String {
         let Section { finding, .. } = *self;
+        let (title, notes) = (words::title(finding), words::notes(finding));
         let mut words = vec![finding.id.0.as_str(), &finding.rule, finding.class.name(), finding.severity.name()];
-        words.push(&finding.title);
-        words.extend(finding.notes.iter().map(String::as_str));
+        words.push(&title);
+        words.extend(notes.iter().map(String::as_str));
         let frames = finding.paths.iter().take(PATHS).flat_map(|path| &path.frames);
         for location in finding.locations.iter().chain(frames) {
             words.extend(location.file.as_deref());
@@ -255,7 +267,7 @@ impl Section<'_> {
         };
         let role = path.frames.first().map_or("", |frame| frame.role.name());
         PathView {
-            title: format!("{role}, {}", counted_long(path.count, "time")),
+            title: format!("{role}, {}", counted(path.count, "time")),
             frames: path.frames.iter().map(frame).collect(),
         }
     }
@@ -281,31 +293,26 @@ fn indent(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t']).len()
 }
 
-/// The notes that the report says in other ways.
-fn is_told(note: &str, evidence: &Evidence) -> bool {
-    note.starts_with("what recovery did: ")
-        || note.starts_with("power failed ")
-        || evidence.repair.as_deref().is_some_and(|repair| repair == note)
-}
-
-fn story(evidence: &Evidence) -> String {
-    let lines = match evidence.dirty_lines {
-        0 => "everything was guaranteed".to_owned(),
-        count => format!("{} not guaranteed", counted_long(count, "cache line")),
+fn story(failure: &CrashFailure) -> String {
+    let lines = match failure.dirty_lines {
+        0 => "everything guaranteed".to_owned(),
+        count => format!("{} not guaranteed", counted(count, "cache line")),
     };
+    let first = failure.recovery_from.map_or_else(String::new, |event| {
+        format!("Power had failed before, at event {} of the workload. ", separated(event.0))
+    });
     format!(
-        "Power failed {} (event {}), with {lines}. Then {}.",
-        html(&evidence.point),
-        separated(evidence.timeline.crash.0),
-        prose(evidence.symptom.trim_end_matches('.')),
+        "{first}Power failed {} (event {}), with {lines}. Then {}.",
+        words::point_kind(failure.crash_point.kind),
+        separated(failure.crash_point.event.0),
+        prose(words::symptom(&failure.symptom).trim_end_matches('.')),
     )
 }
 
 fn short(title: &str) -> String {
-    let head = title.split_once(": ").map_or(title, |(head, _)| head);
-    match head.char_indices().nth(SHORT) {
-        Some((end, _)) => format!("{}…", &head[..end]),
-        None => head.to_owned(),
+    match title.char_indices().nth(SHORT) {
+        Some((end, _)) => format!("{}…", &title[..end]),
+        None => title.to_owned(),
     }
 }
 
@@ -384,7 +391,8 @@ mod tests {
         assert_eq!(short_function("put"), "put");
         assert_eq!(short_function("a::<b::c as d::e>::f"), "a::<b::c as d::e>::f");
         assert_eq!(capital("the store"), "The store");
-        assert_eq!(short("a store: is lost"), "a store");
+        assert_eq!(short(&"ä".repeat(SHORT + 1)), format!("{}…", "ä".repeat(SHORT)));
+        assert_eq!(short("a store"), "a store");
     }
 
     #[test]

@@ -4,7 +4,9 @@ use finding::evidence::{
     CodePlace, Comparison, Difference, Evidence, Field, Lane, LaneNo, LineDifference, Mark, Operation, PlaceNo,
     ShownEvent, Side, Timeline, VERSION, Write,
 };
-use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role};
+use finding::failure::{CrashFailure, NamedStore, Remedy, Repair};
+use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
+use finding::note::{Note, OperationGroup, RunNote};
 use finding::severity::Severity;
 use finding::source::Excerpt;
 use report::html::page::Report;
@@ -12,6 +14,8 @@ use report::html::run::{self, Run};
 use report::json::CrashSummary;
 use report::sarif::RuleText;
 use trace::event::{EventId, PoolOffset, ThreadId};
+use verdict::crash_point::{CrashPoint, PointKind};
+use verdict::symptom::{Complaint, Failure, Party, Symptom};
 
 /// What must never get out of a text.
 pub const NASTY: &str = "</script><script>window.broken = true</script>";
@@ -33,13 +37,42 @@ pub fn finding(id: &str, rule: &str, class: Class, severity: Severity, locations
         rule: rule.to_owned(),
         class,
         severity,
-        title: format!("something about `{}`: in words", locations[0].function.clone().unwrap_or_default()),
+        title: Title::Rule(format!(
+            "something about `{}`: in words",
+            locations[0].function.clone().unwrap_or_default()
+        )),
         paths: vec![CallPath { count: 3, frames: locations.clone() }],
         locations,
         count: 3,
         first: EventId(7),
-        notes: vec!["a note with `code` & more".to_owned()],
+        failure: None,
+        notes: vec![Note::SeenIn { groups: vec![group()], left_out: 0 }],
         replay: None,
+    }
+}
+
+fn group() -> OperationGroup {
+    OperationGroup { word: "put & get".to_owned(), through: Vec::new(), times: 1, first: "put <a>".to_owned() }
+}
+
+/// Power failed before a flush, and recovery noticed.
+fn failure(sides: &[Location]) -> CrashFailure {
+    let text = "\"a\" is <damaged>".to_owned();
+    let complaint = Some(Complaint { normal: text.clone(), text });
+    let store = |location: &Location| NamedStore {
+        location: location.clone(),
+        name: None,
+        event: EventId(10),
+        thread: ThreadId(0),
+    };
+    CrashFailure {
+        symptom: Symptom::Failed { by: Party::Recovery, how: Failure::Exit { code: 1, complaint } },
+        crash_point: CrashPoint { event: EventId(13), operation: Some(3), kind: PointKind::Flush },
+        dirty_lines: 2,
+        missing: vec![store(&sides[0])],
+        present: vec![store(&sides[1])],
+        repair: Some(Repair { insert: Remedy::Fence, after: sides[0].clone(), before: None }),
+        recovery_from: None,
     }
 }
 
@@ -170,7 +203,9 @@ pub fn large(events: u64) -> Timeline {
 
 pub fn evidence(id: &str, timeline: Timeline) -> Evidence {
     let sides = vec![location(Role::Missing, 5, "put"), location(Role::Present, 6, "put")];
+    let failure = failure(&sides);
     let mut finding = finding(id, "FP0602", Class::Ordering, Severity::Error, sides);
+    finding.failure = Some(Box::new(failure));
     finding.replay = Some(format!("fencepost replay {id}"));
     let operation = |index: u64, end: Option<u64>, crashed: bool| Operation {
         index,
@@ -182,10 +217,6 @@ pub fn evidence(id: &str, timeline: Timeline) -> Evidence {
     Evidence {
         fencepost_evidence: VERSION,
         finding,
-        symptom: "recovery ended with exit code 1: \"a\" is <damaged>".to_owned(),
-        repair: Some("a fence after `put` would help".to_owned()),
-        point: "before a flush".to_owned(),
-        dirty_lines: 2,
         excerpts: vec![excerpt()],
         timeline,
         difference: Difference {
@@ -222,7 +253,7 @@ pub fn run() -> Run {
         folder: "/home/me/kv".to_owned(),
         pools: vec!["/home/me/kv/kv.pool".to_owned()],
         events: 1000,
-        explored: vec!["5 of 5 crash points decided".to_owned()],
+        explored: vec!["tested 5 of 5 crash points".to_owned()],
         not_explored: vec!["a second power failure, during recovery (--again)".to_owned()],
         crash: Some(crash),
         ..Run::default()
@@ -246,8 +277,14 @@ pub fn everything() -> (Run, Vec<Evidence>) {
     let known = vec![FindingId("22222222".to_owned())];
     let mut evidence = vec![evidence("11111111", small())];
     evidence[0].finding.paths[0].frames.push(location(Role::Missing, 9, NASTY));
-    let mut run =
-        Run { others, excerpts: vec![excerpt()], notes: vec![NASTY.to_owned()], suppressed: 1, known, ..run() };
+    let mut run = Run {
+        others,
+        excerpts: vec![excerpt()],
+        notes: vec![RunNote::NativeRuns { why: NASTY.to_owned() }],
+        suppressed: 1,
+        known,
+        ..run()
+    };
     run.crash.as_mut().unwrap().states_failing = 4;
     (run, evidence)
 }

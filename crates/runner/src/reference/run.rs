@@ -5,6 +5,7 @@
 //! forked (threads, several processes) is asked in another way: it is started anew on the pools as they were at each boundary.
 
 use crash::walk::{Rules, Walk};
+use finding::note::RunNote;
 use operation::answers::{Answers, shown};
 use operation::boundaries::OperationBoundaries;
 use operation::equivalence::{Asking, Equivalence};
@@ -26,7 +27,7 @@ use crash::assignment::Assignment;
 pub struct ReferenceAnswers {
     pub equivalence: Equivalence,
     /// For the user.
-    pub notes: Vec<String>,
+    pub notes: Vec<RunNote>,
     /// Why only the uninstrumented program can be compared with these answers, if that is so.
     pub native: Option<String>,
 }
@@ -87,7 +88,7 @@ fn all_runs(
     let expected = match runs.live() {
         Ok(expected) => expected,
         Err(ReferenceError::Runner(RunnerError::Server(ServerError::Refused(why)))) => {
-            notes.push(format!("right answers come from runs that open the pools anew at each operation: {why}"));
+            notes.push(RunNote::Reopened { why });
             runs.reopened(&straight)?
         }
         Err(error) => return Err(error),
@@ -100,12 +101,8 @@ fn all_runs(
         runs.same(readback, &asked)?;
     }
     if plan.workload.asked_queries() < plan.workload.readback_count() {
-        notes.push(format!(
-            "a recovered process was asked {} of {} queries of the readback: those about operations near the crash, and a sample \
-             (--readback-queries)",
-            plan.workload.asked_queries(),
-            plan.workload.readback_count()
-        ));
+        let (asked, all) = (plan.workload.asked_queries() as u64, plan.workload.readback_count() as u64);
+        notes.push(RunNote::FewQueries { asked, all });
     }
     Ok(ReferenceAnswers { notes, ..plan.reference(boundaries, expected) })
 }

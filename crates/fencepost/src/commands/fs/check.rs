@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use check::session::Checked;
 use clap::{Args, FromArgMatches};
+use finding::note::RunNote;
 use fs::ace::Set;
 use fs::generate::Generator;
 use fs::workload::Workload;
@@ -151,7 +152,7 @@ impl FsCheck {
         let Some((mut checked, reader)) = all else {
             return Err(Failed::Usage("there is no workload to check; give --fuzz a number above 0".into()));
         };
-        checked.notes.insert(0, format!("crashed {count} workloads of system calls"));
+        checked.notes.insert(0, RunNote::Workloads { count: count as u64 });
         let judged = gate.judge(checked.findings.clone());
         let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
         let outcome = Outcome { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };

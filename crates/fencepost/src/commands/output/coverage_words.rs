@@ -3,7 +3,7 @@
 use check::session::Checked;
 use runner::runner::JudgedBy;
 
-use report::number::separated;
+use report::number::{counted, separated};
 
 /// Sentences, for the terminal and for the report.
 #[derive(Debug)]
@@ -19,37 +19,38 @@ pub struct CoverageWords {
 impl CoverageWords {
     pub fn of(checked: &Checked) -> CoverageWords {
         let Checked { coverage, judged_creation, judged_by, .. } = checked;
-        let count = separated;
         let mut explored = vec![format!(
-            "{} of {} crash points decided ({} different call paths in the trace); {} states decided by {} recoveries, {} failed",
-            count(coverage.points_finished),
-            count(coverage.points_wanted),
-            count(coverage.failure_points),
-            count(coverage.states_decided),
-            count(coverage.recovery_runs),
-            count(coverage.states_failing),
+            "tested {} of {} ({}): {}, {}, {}",
+            separated(coverage.points_finished),
+            counted(coverage.points_wanted, "crash point"),
+            counted(coverage.failure_points, "failure point"),
+            counted(coverage.states_decided, "state"),
+            counted(coverage.recovery_runs, "recovery run"),
+            counted(coverage.states_failing, "failure"),
         )];
         if coverage.points_distinguished > 0 {
             explored.push(format!(
-                "at {} of them all states that recovery can tell apart were decided",
-                count(coverage.points_distinguished)
+                "exhaustive at {} of {}",
+                separated(coverage.points_distinguished),
+                counted(coverage.points_wanted, "crash point")
             ));
         }
         let creation = (coverage.creation_points > 0 && !*judged_creation).then(|| {
+            let verb = if coverage.creation_points == 1 { "was" } else { "were" };
             format!(
-                "{} crash points inside pool creation were not judged (--creation judges them)",
-                count(coverage.creation_points)
+                "{} inside pool creation {verb} not tested (--creation tests them)",
+                counted(coverage.creation_points, "crash point")
             )
         });
         let mut left = Vec::new();
         let undecided = coverage.points_wanted.saturating_sub(coverage.points_finished);
         if undecided > 0 {
-            left.push(format!("{} crash points, for which the time did not suffice (--budget)", count(undecided)));
+            left.push(format!("{}: time budget exhausted (--budget)", counted(undecided, "crash point")));
         }
         if coverage.points_capped > 0 {
             left.push(format!(
-                "further states at {} crash points, where a strategy met its limit (--strategy)",
-                count(coverage.points_capped)
+                "further states at {}, where a strategy met its limit (--strategy)",
+                counted(coverage.points_capped, "crash point")
             ));
         }
         CoverageWords { explored, creation, left, not_compared: not_compared(*judged_by) }

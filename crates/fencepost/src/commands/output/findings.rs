@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use check::session::Checked;
 use report::human::Human;
 use report::json::{self, CrashSummary};
+use report::words;
 use trace::TraceReader;
 
 use super::super::options::gate::Judged;
@@ -24,11 +25,10 @@ pub fn print(
     format: FindingFormat,
     exit: Exit,
 ) -> io::Result<()> {
+    let mut notes: Vec<String> = checked.notes.iter().map(words::run_note).collect();
     if format.is_document() {
-        for note in &checked.notes {
-            render::note(note);
-        }
-        let notes: Vec<String> = checked.notes.iter().cloned().chain(not_compared(checked.judged_by)).collect();
+        notes.iter().for_each(render::note);
+        notes.extend(not_compared(checked.judged_by));
         let document = Document { reader, judged, exit, notes: &notes, crash: Some(&numbers(checked)) };
         return if format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() };
     }
@@ -36,9 +36,7 @@ pub fn print(
         for finding in &judged.findings {
             render::result(json::finding_against(finding, judged.baseline()))?;
         }
-        for note in &checked.notes {
-            render::note(note);
-        }
+        notes.iter().for_each(render::note);
         let summary = judged.summary(reader.event_count());
         return render::result(json::crash_summary(&judged.findings, &summary, &numbers(checked)));
     }
@@ -48,9 +46,7 @@ pub fn print(
     for finding in &news {
         render::result(format_args!("{}\n", human.finding(finding)))?;
     }
-    for note in &checked.notes {
-        render::note(note);
-    }
+    notes.iter().for_each(render::note);
     render::result(CoverageWords::of(checked).text())?;
     render::result(human.summary(&news, &judged.summary(reader.event_count())))
 }

@@ -73,10 +73,8 @@ impl Outcome<'_> {
     }
 
     fn evidence(&self) -> Vec<Evidence> {
-        let replayable = self.judged.findings.iter().filter(|finding| finding.replay.is_some());
-        let read = |finding: &Finding| evidence::file::read(&self.options.bundles, &finding.id).ok();
-        // The finding as it is told now; a bundle of an earlier run may have other words.
-        replayable.filter_map(|finding| Some(Evidence { finding: finding.clone(), ..read(finding)? })).collect()
+        let shown = |evidence: &&Evidence| self.judged.findings.iter().any(|known| known.id == evidence.finding.id);
+        self.checked.evidence.iter().filter(shown).cloned().collect()
     }
 
     fn run(&self, evidence: &[Evidence]) -> Run {

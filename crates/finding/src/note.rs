@@ -1,0 +1,159 @@
+//! Remarks on findings and on whole runs, as data: `report` has the words.
+
+use serde::{Deserialize, Serialize};
+use trace::event::EventId;
+use verdict::contradiction::Contradiction;
+use verdict::symptom::{OperationName, Symptom};
+
+use crate::finding::{FindingId, Title};
+
+/// What else is known about a finding.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum Note {
+    /// The failing state breaks a condition that was inferred from the run.
+    BrokenCondition { condition: Condition, first: CodeLine, second: CodeLine },
+    /// The lost store is of an operation that was over when power failed.
+    LostStoreOf { operation: OperationName },
+    /// In which operations it shows.
+    SeenIn { groups: Vec<OperationGroup>, left_out: u64 },
+    /// None of so many crash states that were checked needs the data.
+    NotNeeded { states: u64 },
+    /// Of fuzzing: the case that showed it, and the shortest input that still does.
+    FoundByCase { case: u64, executions: u64, parts: u64, of_parts: u64, folder: String },
+    /// Of fuzzing: what the run that broke down began with.
+    BeganWith { pool: StartingPool },
+}
+
+/// The pool that a fuzzed run began with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StartingPool {
+    None,
+    /// What a power failure at this event of an earlier case left; the state by its name.
+    CrashImage {
+        event: u64,
+        state: String,
+    },
+    OfEarlierCase,
+}
+
+/// Witcher's likely-correctness conditions (SOSP 2021, §4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Condition {
+    Po1,
+    Po2,
+    Po3,
+    Pa1,
+}
+
+/// A line of source, or an address without one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodeLine {
+    pub file: Option<String>,
+    pub line: Option<u32>,
+    pub address: u64,
+}
+
+/// Operations of one kind that go the same way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationGroup {
+    pub word: String,
+    /// Functions that others of the kind do not go through.
+    pub through: Vec<String>,
+    pub times: u64,
+    /// The text of the first.
+    pub first: String,
+}
+
+/// A remark on a run as a whole: what was not done, or not as it should be. `why` is the message of an error.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum RunNote {
+    /// Two runs of recovery read the same and went on differently.
+    NotDeterministic {
+        how: Contradiction,
+        /// Nothing had been concluded from reads.
+        all_run: bool,
+    },
+    /// Recovery looks at none of the pools.
+    ReadsNothing {
+        pools: Vec<String>,
+    },
+    NativeRuns {
+        why: String,
+    },
+    /// The runs that tell the right answers open the pools anew at each operation.
+    Reopened {
+        why: String,
+    },
+    /// Only so many queries of the readback were asked.
+    FewQueries {
+        asked: u64,
+        all: u64,
+    },
+    /// To find what else is wrong, the stores of so many places were taken to be durable once their bug was known.
+    RepairsAssumed {
+        places: u64,
+    },
+    /// Failing states for which no time was left.
+    NotAnalysed {
+        states: u64,
+    },
+    /// Interrupted before any crash was simulated.
+    Interrupted,
+    /// Native runs did not confirm a finding.
+    NotReproduced {
+        finding: FindingId,
+        title: Box<Title>,
+    },
+    NoBundle {
+        finding: FindingId,
+        why: String,
+    },
+    NoTimeline {
+        finding: FindingId,
+        why: String,
+    },
+    BundleNotKept {
+        finding: FindingId,
+        why: String,
+    },
+    /// So many recoveries were crashed in turn.
+    RecoveriesCrashed {
+        recoveries: u64,
+        states: u64,
+    },
+    /// The recovery from a crash at this event was not crashed, because it does not use all pools.
+    RecoveryUsesFewPools {
+        event: EventId,
+    },
+    /// A second recovery after a complete one fails.
+    SecondRecoveryFails {
+        event: EventId,
+        symptom: Box<Symptom>,
+    },
+    RecoveryNotCrashed {
+        event: EventId,
+        why: String,
+    },
+    /// Recovery does not find these files as they were at the crash.
+    FilesAsLeft {
+        names: Vec<String>,
+    },
+    /// Of file systems: so many workloads of system calls were crashed.
+    Workloads {
+        count: u64,
+    },
+    /// Of a report made later: the run itself is not known.
+    RunNotKept,
+    /// Of a report made later: findings that are not of the last run.
+    OlderFindings {
+        count: u64,
+    },
+    /// Of a report made later: a bundle cannot be read.
+    Unreadable {
+        why: String,
+    },
+}

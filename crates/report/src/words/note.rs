@@ -1,0 +1,79 @@
+//! Remarks on a finding.
+
+use finding::note::{CodeLine, Condition, Note, OperationGroup, StartingPool};
+
+use super::place::file_name;
+use super::times;
+use crate::number::counted;
+
+/// A sentence without its full stop.
+pub fn note(note: &Note) -> String {
+    match note {
+        Note::BrokenCondition { condition, first, second } => condition_words(*condition, &line(first), &line(second)),
+        Note::LostStoreOf { operation } => {
+            let number = operation.number.map_or_else(String::new, |number| format!(" {number}"));
+            format!(
+                "the lost store is of operation{number} (`{}`, {}), which was over when power failed",
+                operation.text, operation.word
+            )
+        }
+        Note::SeenIn { groups, left_out } => {
+            let named: Vec<String> = groups.iter().map(group).collect();
+            let more = if *left_out > 0 { format!("; and {left_out} more") } else { String::new() };
+            format!("seen in the operations: {}{more}", named.join("; "))
+        }
+        Note::NotNeeded { states } => format!(
+            "{} checked, and none needs it after a restart: this workload never reads it back",
+            counted(*states, "crash state")
+        ),
+        Note::FoundByCase { case, executions, parts, of_parts, folder } => format!(
+            "found by case {case:06} after {}; its input, shortened to {parts} of {}, and its starting pool are in {folder}",
+            counted(*executions, "execution"),
+            counted(*of_parts, "part")
+        ),
+        Note::BeganWith { pool: StartingPool::None } => "it began without a pool".to_owned(),
+        Note::BeganWith { pool: StartingPool::CrashImage { event, state } } => {
+            format!("it began with a crash image: power failed at event {event} of its run ({state})")
+        }
+        Note::BeganWith { pool: StartingPool::OfEarlierCase } => {
+            "it began with a pool that an earlier case left".to_owned()
+        }
+    }
+}
+
+fn group(group: &OperationGroup) -> String {
+    let through = match &group.through[..] {
+        [] => String::new(),
+        names => format!(" that goes through `{}`", names.join("`, `")),
+    };
+    format!("{}{through} ({}, first `{}`)", group.word, times(group.times), group.first)
+}
+
+fn line(at: &CodeLine) -> String {
+    match (&at.file, at.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", file_name(file)),
+        _ => format!("the instruction at {:#x}", at.address),
+    }
+}
+
+fn condition_words(condition: Condition, first: &str, second: &str) -> String {
+    let (name, why) = match condition {
+        Condition::Po1 => {
+            ("PO1", format!("{second} stores what was computed from what {first} reads: that should be in PM before"))
+        }
+        Condition::Po2 => {
+            ("PO2", format!("{second} stores only if what {first} reads says so: that should be in PM before"))
+        }
+        Condition::Po3 => (
+            "PO3",
+            format!(
+                "{first} is reached only if what {second} reads says so: what it reads should be in PM before the other"
+            ),
+        ),
+        Condition::Pa1 => (
+            "PA1",
+            format!("{first} and {second} both read what decides about other data: they should reach PM together"),
+        ),
+    };
+    format!("the state breaks a condition inferred from the run ({name}): {why}")
+}

@@ -1,0 +1,129 @@
+//! Remarks on a run as a whole.
+
+use finding::note::RunNote;
+use verdict::contradiction::Contradiction;
+use verdict::read::Read;
+use verdict::verdict::Verdict;
+
+use super::{symptom, title_of};
+use crate::number::{counted, separated};
+
+/// Files that are named.
+const FILES: usize = 3;
+
+/// A sentence without its full stop.
+pub fn run_note(note: &RunNote) -> String {
+    match note {
+        RunNote::NotDeterministic { how, all_run } => format!(
+            "recovery is not deterministic: {}; {}: does recovery depend on the time, on random numbers, or on files other than \
+             its pools?",
+            contradiction(how),
+            match all_run {
+                true => "what failed may pass the next time",
+                false => "from there on every state was run, which is slow, and no crash point counts as exhaustive",
+            }
+        ),
+        RunNote::ReadsNothing { pools } => format!(
+            "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",
+            pools.join(", ")
+        ),
+        RunNote::NativeRuns { why } => format!("recoveries ran in native mode, and every state was run: {why}"),
+        RunNote::Reopened { why } => {
+            format!("right answers come from runs that open the pools anew at each operation: {why}")
+        }
+        RunNote::FewQueries { asked, all } => format!(
+            "a recovered process was asked {} of {} queries of the readback: those about operations near the crash, and a \
+             sample (--readback-queries)",
+            separated(*asked),
+            separated(*all)
+        ),
+        RunNote::RepairsAssumed { places } => format!(
+            "to find what else is wrong, the stores of {} in the code were taken to be durable once their bug was known",
+            counted(*places, "place")
+        ),
+        RunNote::NotAnalysed { states: 1 } => {
+            "time budget exhausted: 1 failing state was not analysed; it may have another cause".to_owned()
+        }
+        RunNote::NotAnalysed { states } => format!(
+            "time budget exhausted: {} were not analysed; they may have other causes",
+            counted(*states, "failing state")
+        ),
+        RunNote::Interrupted => {
+            "interrupted in the runs without a crash that tell the right answers: no crash was simulated".to_owned()
+        }
+        RunNote::NotReproduced { finding, title } => {
+            format!("not shown, because native mode did not reproduce it: {} (finding {finding})", title_of(title))
+        }
+        RunNote::NoBundle { finding, why } => format!("finding {finding} cannot be replayed: {why}"),
+        RunNote::NoTimeline { finding, why } => {
+            format!("the report cannot show the time line of finding {finding}: {why}")
+        }
+        RunNote::BundleNotKept { finding, why } => format!("the bundle of finding {finding} cannot be kept: {why}"),
+        RunNote::RecoveriesCrashed { recoveries, states } => format!(
+            "simulated a second power failure in {}: {}",
+            counted_as(*recoveries, "recovery", "recoveries"),
+            counted(*states, "state")
+        ),
+        RunNote::RecoveryUsesFewPools { event } => {
+            format!("recovery after event {} does not use all pools; it was not crashed", event.0)
+        }
+        RunNote::SecondRecoveryFails { event, symptom: what } => {
+            format!("after a recovery from event {} has ended, another one fails: {}", event.0, symptom(what))
+        }
+        RunNote::RecoveryNotCrashed { event, why } => {
+            format!("the recovery from event {} was not crashed: {why}", event.0)
+        }
+        RunNote::FilesAsLeft { names } => {
+            let more = match names.len().saturating_sub(FILES) {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            format!(
+                "recovery finds files outside of the folders of the pools and of the working directory as the complete run left \
+                 them: {}{more}; name them with --files to have them as they were at the crash",
+                names[..names.len().min(FILES)].join(", ")
+            )
+        }
+        RunNote::Workloads { count } => format!("crashed {} of system calls", counted(*count, "workload")),
+        RunNote::RunNotKept => "the run was not kept, only its findings: how far it went is not known".to_owned(),
+        RunNote::OlderFindings { count } => {
+            let verb = if *count == 1 { "is" } else { "are" };
+            format!("{} of earlier runs {verb} not shown (--all)", counted(*count, "finding"))
+        }
+        RunNote::Unreadable { why } => why.clone(),
+    }
+}
+
+fn counted_as(count: u64, one: &str, several: &str) -> String {
+    format!("{} {}", separated(count), if count == 1 { one } else { several })
+}
+
+fn contradiction(how: &Contradiction) -> String {
+    match how {
+        Contradiction::Reads { after, one, other } => format!(
+            "in two runs the first reads of PM were the same ({after}), then one read {} and the other {}",
+            read(*one),
+            read(*other)
+        ),
+        Contradiction::Verdicts { one, other } => format!(
+            "two runs read the same from PM, but {}, and {}",
+            verdict(one, "in one"),
+            verdict(other, "in another")
+        ),
+    }
+}
+
+fn read(read: Option<Read>) -> String {
+    match read {
+        Some(Read::Line(line)) => format!("line {} of pool {}", line.line.0, line.pool.0),
+        Some(Read::Length(pool)) => format!("the length of pool {}", pool.0),
+        None => "nothing more".to_owned(),
+    }
+}
+
+fn verdict(verdict: &Verdict, run: &str) -> String {
+    match verdict {
+        Verdict::Pass => format!("{run} recovery succeeded"),
+        Verdict::Fail(what) => format!("{run} {}", symptom(what)),
+    }
+}

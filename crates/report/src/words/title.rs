@@ -1,0 +1,77 @@
+//! Titles of findings.
+
+use finding::failure::BrokenPromise;
+use finding::finding::{Finding, Title};
+
+use super::place::{place, store};
+
+/// The whole title.
+pub fn title(finding: &Finding) -> String {
+    title_of(&finding.title)
+}
+
+pub fn title_of(title: &Title) -> String {
+    match title {
+        Title::Rule(words) => words.clone(),
+        Title::Broken { promise, during_recovery } => {
+            let (what, so) = words(promise);
+            let what = within(what, *during_recovery);
+            so.map_or(what.clone(), |so| format!("{what}: {so}"))
+        }
+    }
+}
+
+/// Its first half, for lists.
+pub fn headline(finding: &Finding) -> String {
+    match &finding.title {
+        Title::Rule(words) => words.clone(),
+        Title::Broken { promise, during_recovery } => within(words(promise).0, *during_recovery),
+    }
+}
+
+fn within(what: String, during_recovery: bool) -> String {
+    if during_recovery { format!("during recovery: {what}") } else { what }
+}
+
+/// What is wrong, and what follows from it.
+fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
+    let of = |named: &Option<_>| store(named.as_ref());
+    match promise {
+        BrokenPromise::Durable { store } => {
+            (format!("the store to {} is never made durable", of(store)), Some("a power failure can lose it"))
+        }
+        BrokenPromise::DurableInTime { store } => {
+            (format!("the store to {} becomes durable too late", of(store)), Some("a power failure can lose it"))
+        }
+        BrokenPromise::Ordered { first, second } => (
+            format!("nothing orders {} before {}", of(first), of(second)),
+            Some("after a power failure PM can have the second without the first"),
+        ),
+        BrokenPromise::StoredAfter { store, needed } => (
+            format!("{} is stored before {}, which it needs", of(store), of(needed)),
+            Some("a power failure in between breaks recovery"),
+        ),
+        BrokenPromise::Whole { store } => (
+            format!("the store in {} crosses a cache line", of(store)),
+            Some("after a power failure PM can have one part without the other"),
+        ),
+        BrokenPromise::Together { one, other: None } => {
+            (format!("the change that {} is part of can be half done after a power failure", of(one)), None)
+        }
+        BrokenPromise::Together { one, other } => (
+            format!(
+                "{} and {} belong together, but a power failure can leave one without the other",
+                of(one),
+                of(other)
+            ),
+            None,
+        ),
+        BrokenPromise::Ends { after } => {
+            (format!("recovery does not end after a power failure behind the store to {}", store(Some(after))), None)
+        }
+        BrokenPromise::Survives { at } => {
+            let at = at.as_ref().map_or_else(|| "an unknown place".to_owned(), place);
+            (format!("recovery breaks down in {at}"), None)
+        }
+    }
+}
