@@ -1,6 +1,7 @@
 //! The whole way from a trace to confirmed findings: search, analyse, explain, confirm, write bundles.
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -221,9 +222,16 @@ impl CheckSession<'_> {
         let mut budget = self.budget;
         budget.deadline = budget.deadline.map(|deadline| deadline + reference);
         let time = Time { setup_end, budget, analysis: self.analysis_deadline.map(|deadline| deadline + reference) };
-        let Searched { points, coverage, mut notes, analysis, assumed } =
+        let Searched { points, mut coverage, mut notes, analysis, assumed } =
             session.search_and_analyse(&survey, &mut runners, &positions, time, on_phase)?;
         notes.extend(reference_notes);
+        let outside: BTreeSet<_> = runners.iter().flat_map(|runner| runner.outside.iter()).collect();
+        if !outside.is_empty() {
+            // What one recovery did there another has seen: nothing is known for all of them.
+            coverage.complete = false;
+            coverage.points_distinguished = 0;
+            notes.push(shared_files(&outside));
+        }
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
         // What it looks at may depend on files beside the pools.
@@ -442,4 +450,18 @@ fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadE
         creates(&symbols.frames(pc)) || tables.call_path(context).any(|call| creates(&symbols.call_frames(call)))
     };
     Survey::of(reader, options.selection.density, &is_creation)
+}
+
+/// Names the files that recoveries share.
+fn shared_files(paths: &BTreeSet<&PathBuf>) -> String {
+    const NAMED: usize = 5;
+    let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
+    if paths.len() > NAMED {
+        names.push(format!("and {} more", paths.len() - NAMED));
+    }
+    format!(
+        "recovery writes to {}, outside of the folders that are private to each run: recoveries can see what earlier ones left there, \
+         so the result is not complete",
+        names.join(", ")
+    )
 }

@@ -39,3 +39,20 @@ fn without_a_compiler_it_says_what_to_install() {
     let not_a_compiler = pool_program().to_str().expect("text");
     demo(not_a_compiler).golden("demonstration-not-compiled");
 }
+
+#[test]
+fn a_rust_that_is_too_old_is_named_before_anything_is_built() {
+    let sandbox = Sandbox::new();
+    let tools = sandbox.path("tools");
+    fs::create_dir(&tools).unwrap();
+    for (name, text) in [("cargo", "exit 1"), ("rustc", "echo 'rustc 1.70.0 (90c541806 2023-05-31)'")] {
+        fs::write(tools.join(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(tools.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.ci/rust");
+    let path = format!("{}:/usr/bin:/bin", tools.display());
+    let output = std::process::Command::new(script).env("PATH", path).output().expect("a shell script");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success());
+    assert!(said.contains("Rust 1.95 or newer") && said.contains("1.70.0") && said.contains("rustup"), "{said}");
+}

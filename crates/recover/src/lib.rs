@@ -8,9 +8,12 @@
 //! Both start and watch their processes through the crate `supervise`. Nothing here knows why an image was chosen, nor whether what recovery did was right.
 
 pub mod command;
+mod folders;
+mod leftovers;
 pub mod native;
 pub mod place;
 pub mod report;
+mod scratch;
 pub mod server;
 pub mod slot;
 pub mod space;

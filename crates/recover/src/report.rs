@@ -1,5 +1,6 @@
 //! What one recovery run did.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use persistency::line::LineId;
@@ -23,8 +24,11 @@ pub struct RunReport {
     pub reads: Option<Vec<Read>>,
     /// Lines that recovery wrote; empty in a native run.
     pub dirtied: Vec<LineId>,
-    /// Recovery deleted a pool or put another file in its place.
+    /// Recovery deleted a pool, put another file in its place, or changed its attributes.
     pub pools_replaced: bool,
     /// Recovery changed files beside the pools, or names; true in native mode, where nobody knows.
     pub tree_changed: bool,
+    /// Files outside of the private folders that were changed, or opened for it: the next run sees what was done there. Empty in a
+    /// native run.
+    pub outside: Vec<PathBuf>,
 }

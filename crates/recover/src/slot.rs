@@ -3,11 +3,15 @@
 //! They lie in memory (`/dev/shm`) where there is room for them: putting a line there costs a write of 64 bytes, however large the
 //! pool is. Not through a mapping: where there is no room left, a write says so, and a mapping kills with `SIGBUS`.
 
+use std::ffi::CString;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use supervise::fork_server::ForkServer;
 use trace::FileTree;
 use trace::event::PoolId;
 
@@ -29,6 +33,8 @@ struct Private {
     path: PathBuf,
     file: File,
     len: u64,
+    /// As it was created.
+    mode: u32,
 }
 
 /// Names that a recording tells of, and folders whose files recovery shall find as they were.
@@ -78,7 +84,8 @@ impl Slot {
                 let error = |action| failed(action, pool);
                 fs::create_dir(&folder).map_err(error("make a place for"))?;
                 let file = create(&path).map_err(error("create"))?;
-                let mut private = Private { pool: pool.clone(), path, file, len: 0 };
+                let mode = file.metadata().map_err(error("look at"))?.mode();
+                let mut private = Private { pool: pool.clone(), path, file, len: 0, mode };
                 private.set_len(*len)?;
                 Ok(private)
             })
@@ -89,6 +96,23 @@ impl Slot {
     /// Path of each pool, and of its stand-in.
     pub fn paths(&self) -> impl Iterator<Item = (&Path, &Path)> {
         self.pools.iter().map(|p| (p.pool.as_path(), p.path.as_path()))
+    }
+
+    /// Where the stand-ins lie, and what else belongs to runs on them.
+    pub(crate) fn place(&self) -> &Path {
+        self.place.path()
+    }
+
+    /// Tells a server which files the stand-ins are now, and how long.
+    pub(crate) fn tell(&self, server: &ForkServer) {
+        for (number, private) in self.pools.iter().enumerate() {
+            server.set_file(number, private.file.metadata().ok().as_ref());
+        }
+    }
+
+    /// A run has changed the permissions or attributes of a stand-in: it must be made anew.
+    pub(crate) fn is_altered(&self) -> bool {
+        self.pools.iter().any(Private::is_altered)
     }
 
     pub fn len(&self, pool: PoolId) -> u64 {
@@ -186,11 +210,12 @@ impl Slot {
             let error = |action| failed(action, &pool);
             let same = fs::metadata(&private.path).is_ok_and(|now| {
                 private.file.metadata().is_ok_and(|own| own.ino() == now.ino() && own.dev() == now.dev())
-            });
+            }) && !private.is_altered();
             if !same {
                 let _ = fs::remove_file(&private.path);
                 let _ = fs::remove_dir_all(&private.path);
                 private.file = create(&private.path).map_err(error("create"))?;
+                private.mode = private.file.metadata().map_err(failed("look at", &pool))?.mode();
             }
             private.file.set_len(0).map_err(error("empty"))?;
             private.set_len(len(PoolId(number as u32)))?;
@@ -200,6 +225,12 @@ impl Slot {
 }
 
 impl Private {
+    fn is_altered(&self) -> bool {
+        let same = self.file.metadata().is_ok_and(|now| now.mode() == self.mode);
+        // SAFETY: asks for the size of the list only.
+        !same || unsafe { libc::flistxattr(self.file.as_raw_fd(), std::ptr::null_mut(), 0) } > 0
+    }
+
     fn set_len(&mut self, len: u64) -> Result<(), SlotError> {
         let pool = self.pool.clone();
         let error = |action| failed(action, &pool);
@@ -211,6 +242,16 @@ impl Private {
 
 fn failed(action: &'static str, pool: &Path) -> impl FnOnce(io::Error) -> SlotError {
     move |source| SlotError { action, pool: pool.to_owned(), source }
+}
+
+/// Names of a file's extended attributes, each with a zero byte; links are not followed.
+pub(crate) fn attributes(path: &Path) -> Vec<u8> {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return Vec::new() };
+    let mut names = vec![0_u8; 4096];
+    // SAFETY: a C string and a live buffer of the length given.
+    let filled = unsafe { libc::llistxattr(path.as_ptr(), names.as_mut_ptr().cast(), names.len()) };
+    names.truncate(filled.max(0) as usize);
+    names
 }
 
 fn create(path: &Path) -> io::Result<File> {

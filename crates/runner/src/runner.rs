@@ -1,5 +1,6 @@
 //! Runs recovery on crash images and has it judged: the fork server first, native mode where that is refused.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -138,6 +139,8 @@ pub struct Runner {
     pub timeout: AdaptiveTimeout,
     /// Why the fork server is not used, if it should have been.
     pub refused: Option<String>,
+    /// Files that recoveries have changed where later ones see it.
+    pub outside: BTreeSet<PathBuf>,
 }
 
 #[derive(Debug)]
@@ -188,6 +191,7 @@ impl Runner {
             names: Names::default(),
             timeout: AdaptiveTimeout::default(),
             refused: None,
+            outside: BTreeSet::new(),
         })
     }
 
@@ -308,6 +312,7 @@ impl Runner {
         if run.tree_changed {
             self.slot.space.forget();
         }
+        self.outside.extend(run.outside.iter().cloned());
         let Some(server) = servers.checker.as_mut().filter(|_| verdict.is_pass()) else {
             self.last = Some(run);
             return Ok(Observation { verdict, reads });
@@ -328,6 +333,7 @@ impl Runner {
         if check.tree_changed {
             self.slot.space.forget();
         }
+        self.outside.extend(check.outside.iter().cloned());
         self.last = Some(check);
         Ok(Observation { verdict, reads })
     }

@@ -2,17 +2,20 @@
 //! run (`wire::recover` is the protocol). What a run means is not known here; see the crate `recover`.
 
 use std::ffi::CStr;
+use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::ops::Range;
 use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use trace::event::ExitStatus;
 use wire::cover::COVER_BYTES;
 use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
-use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, Recovery, state};
+use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, OUTSIDE_BYTES, Recovery, state};
 
 use crate::mounts::Mounts;
 use crate::probe::{
@@ -42,6 +45,8 @@ pub struct Setup<'a> {
     pub reference: u32,
     /// Private folders.
     pub mounts: &'a Mounts,
+    /// Directories in which runs may change files unnoticed: nobody else sees it.
+    pub private: &'a [PathBuf],
     /// Count what runs do (`wire::cover`) instead of telling what they read. Runs may make their pools.
     pub cover: bool,
 }
@@ -83,7 +88,7 @@ impl ForkServer {
             ..ProbeOptions::default()
         };
         shared.configure(&setup.target.path, &options)?;
-        configure_recovery(shared.control_mut(), setup.pools)?;
+        configure_recovery(shared.control_mut(), setup.pools, setup.private)?;
         if setup.cover {
             cover(shared.control_mut());
         }
@@ -118,9 +123,17 @@ impl ForkServer {
         &self.shared.control().recovery
     }
 
-    /// Tells the probe the length of a stand-in, so that it is no news to it.
-    pub fn set_len(&self, pool: usize, len: u64) {
-        self.shared.control().pools[pool].len.store(len, Ordering::Relaxed);
+    /// The root directory as its processes see it, for the host.
+    pub fn root(&self) -> PathBuf {
+        PathBuf::from(format!("/proc/{}/root", self.launched.supervised.pid()))
+    }
+
+    /// Files outside of the private directories that were changed, or opened for it, since the start.
+    pub fn outside(&self) -> Vec<PathBuf> {
+        let recovery = self.recovery();
+        let len = (recovery.outside_len.load(Ordering::Acquire) as usize).min(OUTSIDE_BYTES);
+        let lines = recovery.outside[..len].split(|byte| *byte == b'\n');
+        lines.filter(|line| !line.is_empty()).map(|line| PathBuf::from(OsStr::from_bytes(line))).collect()
     }
 
     /// Why the probe did not start, if it did not.
@@ -206,7 +219,8 @@ impl ForkServer {
         self.shared.behind_notes()
     }
 
-    /// With coverage: which file is a pool now; none: there is none, and the run may make it.
+    /// Which file a pool is now, and how long, so that it is no news to the probe; none: there is none, and with coverage the run may make
+    /// it.
     pub fn set_file(&self, pool: usize, file: Option<&Metadata>) {
         let own = &self.shared.control().pools[pool];
         own.device.store(file.map_or(0, MetadataExt::dev), Ordering::Relaxed);

@@ -38,6 +38,10 @@ struct Held {
 }
 
 impl Mounts {
+    pub fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
     pub fn add(&mut self, mount: Mount) {
         self.list.push(mount);
     }

@@ -179,6 +179,8 @@ pub struct Control {
     pub fork_hints: [AtomicU64; FORK_HINTS],
     pub watch_site_count: AtomicU32,
     pub watch_sites: [WatchSite; MAX_WATCH_SITES],
+    /// How much of `text` is used; the host's own.
+    pub text_used: u32,
     pub text: [u8; TEXT_BYTES],
     pub exec_slots: [ExecSlot; EXEC_SLOTS],
     /// Pools of all processes, by number. Written by the probes under the order lock; an entry never changes.

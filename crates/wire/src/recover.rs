@@ -23,6 +23,11 @@ pub const MAX_STRETCHES: usize = 1024;
 /// Operations of a run whose answers can be told apart.
 pub const MAX_ANSWERS: usize = 1 << 16;
 
+/// Directories that can be private to a run.
+pub const MAX_PRIVATE: usize = 16;
+/// Room for the paths that were changed outside of them.
+pub const OUTSIDE_BYTES: usize = 4096;
+
 /// Values of [`Recovery::state`].
 pub mod state {
     /// Not at the fork point yet.
@@ -69,6 +74,8 @@ pub mod flag {
     pub const TREE_CHANGED: u32 = 512;
     /// Processes were still there when the first one had ended; they were killed when they had nothing to do.
     pub const LEFT_RUNNING: u32 = 128;
+    /// A file outside of the private directories was changed, or opened for it.
+    pub const OUTSIDE: u32 = 512;
 }
 
 /// What runs have done with a mapping, in [`Recovery::dense`].
@@ -170,6 +177,12 @@ pub struct Recovery {
     /// standard output was at each.
     pub answer_count: AtomicU32,
     pub answers: [AtomicU32; MAX_ANSWERS],
+    /// Directories in which a run may change files: nobody else sees it.
+    pub private_count: u32,
+    pub private: [TextRef; MAX_PRIVATE],
+    /// Paths outside of them that runs have changed, or opened for it, each with a line break; never reset.
+    pub outside_len: AtomicU32,
+    pub outside: [u8; OUTSIDE_BYTES],
     pub substitute_count: u32,
     pub substitutes: [Substitute; MAX_SUBSTITUTES],
     /// Folders, absolute and without symbolic links, and the private ones that stand for them. Beside `private` there is a folder

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::record::kind;
 use wire::recover::note;
 
-use super::{crash, notes, paths, reference, roots, serve};
+use super::{crash, notes, outside, paths, reference, roots, serve};
 use crate::load::user;
 use crate::pm::{self, pools};
 use crate::sys::{nr, sys};
@@ -27,7 +27,12 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
             }
             replaced
         }
-        None => (call, Vec::new()),
+        None => {
+            if super::on() {
+                outside::note(call);
+            }
+            (call, Vec::new())
+        }
     };
     if !super::on() {
         return (call, strings);

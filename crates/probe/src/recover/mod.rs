@@ -6,6 +6,7 @@ pub mod crash;
 pub mod dense;
 pub mod limits;
 pub mod notes;
+pub mod outside;
 pub mod paths;
 pub mod reference;
 pub mod roots;

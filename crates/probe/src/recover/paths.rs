@@ -89,7 +89,7 @@ fn moves_files(number: u64) -> bool {
     )
 }
 
-fn text(at: TextRef) -> &'static [u8] {
+pub fn text(at: TextRef) -> &'static [u8] {
     control().text.get(at.start as usize..at.start as usize + at.len as usize).unwrap_or_default()
 }
 

@@ -37,6 +37,8 @@ struct Snapshot {
     inside: u32,
     stretch: u32,
     offset: u64,
+    /// Of files that were open at the fork point, which every run shares with the server.
+    positions: Vec<(i32, i64)>,
 }
 
 impl Snapshot {
@@ -53,10 +55,15 @@ impl Snapshot {
             inside: control.operations.inside.load(Ordering::Relaxed),
             stretch: control.recovery.stretch.load(Ordering::Relaxed),
             offset: control.recovery.offset.load(Ordering::Relaxed),
+            positions: positions(),
         }
     }
 
     fn restore(&self) {
+        const SEEK_SET: u64 = 0;
+        for &(fd, position) in &self.positions {
+            sys!(nr::LSEEK, fd, position, SEEK_SET);
+        }
         let control = control();
         control.virtual_ns.store(self.virtual_ns, Ordering::Relaxed);
         control.virtual_queries.store(self.queries, Ordering::Relaxed);
@@ -80,6 +87,14 @@ impl Snapshot {
         recovery.cpu_us.store(0, Ordering::Relaxed);
         recovery.answer_count.store(0, Ordering::Relaxed);
     }
+}
+
+/// Where the program is in the files that it has open: those of numbers that programs use. Its output is the host's affair.
+fn positions() -> Vec<(i32, i64)> {
+    const SEEK_CUR: u64 = 1;
+    const USUAL: i32 = 256;
+    let all = (0..USUAL).filter(|fd| !matches!(fd, 1 | 2)).map(|fd| (fd, sys!(nr::LSEEK, fd, 0, SEEK_CUR)));
+    all.filter(|(_, position)| *position >= 0).collect()
 }
 
 /// A pool is about to be used. Returns in the process that shall go on with it.

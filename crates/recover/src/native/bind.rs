@@ -25,7 +25,7 @@ impl Bind {
 }
 
 impl Placement for Bind {
-    fn mounts(&mut self) -> io::Result<Mounts> {
+    fn mounts(&mut self, _: &[PathBuf]) -> io::Result<Mounts> {
         let mut mounts = Mounts::default();
         for pool in &self.pools {
             let from = CString::new(mounts.hold(&pool.content)?)?;

@@ -94,7 +94,7 @@ impl Trial {
             Method::Overlay => Box::new(Overlay::prepare(&pools, &[])?),
             _ => Box::new(Bind::prepare(&pools)?),
         };
-        let mounts = placement.mounts()?;
+        let mounts = placement.mounts(&[])?;
         attempt(namespaces, &mounts)?;
         drop((placement, self.dir));
         Ok(())

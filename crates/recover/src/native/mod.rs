@@ -20,7 +20,6 @@ mod keys;
 mod outcome;
 mod overlay;
 mod placement;
-mod scratch;
 mod session;
 mod streams;
 mod swap;

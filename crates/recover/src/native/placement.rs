@@ -65,8 +65,8 @@ fn take_mode(content: &Path, original: &fs::Metadata) -> io::Result<()> {
 
 /// Pools in place, until dropped.
 pub(super) trait Placement: fmt::Debug + Send {
-    /// What the supervisor of the next run must mount.
-    fn mounts(&mut self) -> io::Result<Mounts>;
+    /// What the supervisor of the next run must mount. These directories become private as well, where that is possible.
+    fn mounts(&mut self, directories: &[PathBuf]) -> io::Result<Mounts>;
 
     /// Where the content of a pool is now, as seen from outside of the run. Nothing is there if recovery deleted it.
     fn content(&self, pool: usize) -> PathBuf;

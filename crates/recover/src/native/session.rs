@@ -128,6 +128,7 @@ impl Session {
                 dirtied: Vec::new(),
                 pools_replaced: self.file_numbers() != before,
                 tree_changed: true,
+                outside: Vec::new(),
             });
         }
     }
@@ -154,7 +155,8 @@ impl Session {
     }
 
     fn start(&mut self, start: &Start<'_>) -> Result<Supervised, NativeError> {
-        let mounts = self.placement.mounts().map_err(system("prepare the pool's private mounts"))?;
+        let directory = PathBuf::from(OsStr::from_bytes(start.directory.to_bytes()));
+        let mounts = self.placement.mounts(&[directory]).map_err(system("prepare the pool's private mounts"))?;
         let surroundings = Surroundings {
             namespaces: self.isolation.namespaces,
             mounts: &mounts,

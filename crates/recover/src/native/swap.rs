@@ -37,7 +37,7 @@ impl Swap {
 }
 
 impl Placement for Swap {
-    fn mounts(&mut self) -> io::Result<Mounts> {
+    fn mounts(&mut self, _: &[PathBuf]) -> io::Result<Mounts> {
         Ok(Mounts::default())
     }
 

@@ -3,9 +3,11 @@
 
 mod attendant;
 mod output;
+mod private;
 mod reference;
 mod report;
 mod run;
+mod watch;
 
 pub use reference::{ReferenceRun, Step};
 pub use run::{Server, ServerError};

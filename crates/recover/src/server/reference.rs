@@ -7,11 +7,11 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use supervise::fork_server::{ForkServer, Stage};
-use trace::event::PoolId;
 use wire::recover::reference;
 
+use super::private::Private;
 use super::report::{end, noted, report};
-use super::run::{PATIENCE, Server, ServerError, set_limits, wait_status};
+use super::run::{ALLOWANCE, Server, ServerError, set_limits, system, wait_status};
 use crate::report::RunReport;
 use crate::slot::Slot;
 use supervise::limits::Limits;
@@ -31,6 +31,7 @@ pub enum Step {
 pub struct ReferenceRun<'s> {
     server: &'s mut Server,
     engine: ForkServer,
+    private: Private,
     limits: Limits,
     operations: Vec<Range<u64>>,
 }
@@ -45,13 +46,11 @@ impl Server {
         limits: &Limits,
         ends: bool,
     ) -> Result<(ReferenceRun<'_>, Step), ServerError> {
-        let engine = self.launch(if ends { reference::ENDS } else { reference::ANSWERS })?;
-        for (pool, _) in slot.paths().enumerate() {
-            engine.set_len(pool, slot.len(PoolId(pool as u32)));
-        }
+        let (engine, private) = self.launch(if ends { reference::ENDS } else { reference::ANSWERS })?;
+        slot.tell(&engine);
         set_limits(&engine, limits);
         engine.give(&operations);
-        let mut run = ReferenceRun { server: self, engine, limits: limits.clone(), operations };
+        let mut run = ReferenceRun { server: self, engine, private, limits: limits.clone(), operations };
         let step = run.arrive()?;
         Ok((run, step))
     }
@@ -62,9 +61,10 @@ impl ReferenceRun<'_> {
     pub fn branch(&mut self, operations: &[Range<u64>]) -> Result<RunReport, ServerError> {
         let started = Instant::now();
         self.server.clear_output()?;
+        self.private.at_fork_point().map_err(system("look at the private folders"))?;
         self.engine.give(operations);
         self.engine.ask();
-        let stage = self.engine.wait(self.limits.wall + PATIENCE);
+        let stage = self.engine.wait(self.limits.wall + ALLOWANCE);
         self.refusal()?;
         let end = match stage {
             Stage::Done => end(&self.engine, self.engine.recovery().status.load(Ordering::Acquire), &self.limits),
@@ -72,7 +72,13 @@ impl ReferenceRun<'_> {
             _ => return Err(ServerError::Silent),
         };
         let report = report(&self.engine, end, &noted(&self.engine), started.elapsed());
-        self.server.with_output(report, &self.limits)
+        let report = self.server.with_output(report, &self.limits)?;
+        if stage == Stage::Done && !self.private.restore(&self.engine) {
+            let text =
+                "an operation changes or deletes files beside the pools, which a reference run cannot keep apart";
+            return Err(ServerError::Refused(text.to_owned()));
+        }
+        Ok(report)
     }
 
     /// The process itself takes the next operation.
@@ -84,7 +90,7 @@ impl ReferenceRun<'_> {
     }
 
     fn arrive(&mut self) -> Result<Step, ServerError> {
-        let stage = self.engine.wait(self.limits.wall + PATIENCE);
+        let stage = self.engine.wait(self.limits.wall + ALLOWANCE);
         if let Some(error) = self.engine.start_error() {
             return Err(error.into());
         }

@@ -106,5 +106,6 @@ pub(super) fn report(engine: &ForkServer, end: End, noted: &Noted, wall: Duratio
         dirtied: noted.dirtied.clone(),
         pools_replaced: noted.files_changed,
         tree_changed: noted.tree_changed,
+        outside: engine.outside(),
     }
 }

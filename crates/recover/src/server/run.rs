@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
@@ -21,11 +22,14 @@ use wire::recover::reference;
 
 use super::attendant::Attendant;
 use super::output::Stream;
-use super::report::{end, noted, path, report};
+use super::private::{Private, directories};
+use super::report::{Noted, end, noted, path, report};
+use super::watch::{Watched, watch};
 use crate::command::{Command, Input};
+use crate::folders::Folders;
 use crate::report::RunReport;
 use crate::slot::Slot;
-use verdict::end::{End, Frame, Limit};
+use verdict::end::{End, Frame};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -47,27 +51,30 @@ pub(super) fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError 
 }
 
 /// More than a run's own limit: for the machinery around it.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const ALLOWANCE: Duration = Duration::from_secs(20);
 
-/// How often the output of a recovery that was not forked is looked at.
-const SLICE: Duration = Duration::from_millis(20);
+/// To get to its first use of a pool a program may take so long, however short its runs have been.
+const START_AT_LEAST: Duration = Duration::from_secs(3);
 
 /// A recovery command that is ready to run on whatever the slot holds.
 #[derive(Debug)]
 pub struct Server {
     target: Target,
     directory: CString,
+    /// Directories that are private to each run, and where what is changed there is kept.
+    directories: Vec<PathBuf>,
+    place: PathBuf,
     stdin: File,
     /// What a run reads, if these are operations.
     operations: Option<Vec<Range<u64>>>,
-    stdout: Stream,
-    stderr: Stream,
+    pub(super) stdout: Stream,
+    pub(super) stderr: Stream,
     pools: Vec<Substituted>,
     roots: Vec<Substituted>,
     probe: ProbeImage,
     /// Real time and randomness.
     pub real_world: bool,
-    engine: Option<ForkServer>,
+    running: Option<Running>,
     /// The command of a process beside the recovery, whose report is the standard output of a run.
     attendant_words: Vec<OsString>,
     attendant: Option<Attendant>,
@@ -79,6 +86,17 @@ pub struct Server {
     pub starts: u64,
     /// Where the last run was when a signal ended it, or when its time was over; innermost frame first.
     pub broke_down_at: Vec<Frame>,
+    /// Why runs have no private folders, if they have none.
+    pub not_private: Option<String>,
+}
+
+/// A server at its fork point.
+#[derive(Debug)]
+pub(super) struct Running {
+    pub engine: ForkServer,
+    pub private: Private,
+    /// Bytes of memory that the server itself uses.
+    memory: u64,
 }
 
 impl Server {
@@ -94,6 +112,8 @@ impl Server {
         Ok(Server {
             target,
             directory,
+            directories: directories(command, slot),
+            place: slot.place().to_owned(),
             stdin: input(&command.stdin).map_err(system("prepare the standard input"))?,
             operations: match &command.stdin {
                 Input::Operations(operations) => Some(operations.stretches.clone()),
@@ -113,13 +133,14 @@ impl Server {
                 .collect(),
             probe: ProbeImage::Embedded,
             real_world: false,
-            engine: None,
+            running: None,
             attendant_words: Vec::new(),
             attendant: None,
             once: false,
             cover: None,
             starts: 0,
             broke_down_at: Vec::new(),
+            not_private: None,
         })
     }
 
@@ -152,14 +173,10 @@ impl Server {
         Ok(())
     }
 
-    /// Before a run with coverage.
+    /// Before a run: which files the pools are, and with coverage the maps.
     fn prepare(&mut self, engine: &mut ForkServer, slot: &Slot) -> Result<(), ServerError> {
         match &self.cover {
-            None => {
-                for pool in 0..self.pools.len() {
-                    engine.set_len(pool, slot.len(PoolId(pool as u32)));
-                }
-            }
+            None => slot.tell(engine),
             Some((before, _)) => {
                 for pool in 0..self.pools.len() {
                     engine.set_file(pool, slot.metadata(PoolId(pool as u32)).as_ref());
@@ -180,16 +197,17 @@ impl Server {
     /// Runs the recovery on what the slot holds now.
     pub fn run(&mut self, slot: &Slot, limits: &Limits) -> Result<RunReport, ServerError> {
         let started = Instant::now();
-        let mut engine = match self.engine.take() {
-            Some(engine) => engine,
+        let mut running = match self.running.take() {
+            Some(running) => running,
             None => match self.anew(limits)? {
-                Started::Ready(engine) => engine,
-                Started::Ended(report) => return Ok(report),
+                Started::Ready(running) => *running,
+                Started::Ended(report) => return Ok(*report),
             },
         };
-        self.prepare(&mut engine, slot)?;
+        self.prepare(&mut running.engine, slot)?;
+        let engine = &running.engine;
         self.clear_output()?;
-        set_limits(&engine, limits);
+        set_limits(engine, limits);
         engine.give(self.operations.as_deref().unwrap_or_default());
         if !self.attendant_words.is_empty() {
             if self.attendant.is_none() {
@@ -200,42 +218,48 @@ impl Server {
             begun.map_err(system("use what it serves"))?;
         }
         engine.ask();
-        let stage = if self.once { self.watch(&engine, limits)? } else { engine.wait(limits.wall + PATIENCE) };
+        // A fork is watched from inside as well, which knows where it is when its time is over.
+        let wall = if self.once { limits.wall } else { limits.wall + ALLOWANCE };
+        let watched = watch(engine, &Limits { wall, ..limits.clone() }, running.memory, || self.floods(limits))?;
+        let done = watched == Watched::At(Stage::Done);
         // One that hangs inside the recovery gets free when that is ended.
-        let attended = match self.attendant.as_mut().filter(|_| stage == Stage::Done) {
+        let attended = match self.attendant.as_mut().filter(|_| done) {
             Some(attendant) => Some(attendant.end().map_err(system("know what it served"))?),
             None => {
                 self.attendant = None;
                 None
             }
         };
-        let refusals = engine.refusals();
-        if let Some(text) = refusals.into_iter().next() {
+        if let Some(text) = engine.refusals().into_iter().next() {
             return Err(ServerError::Refused(text));
         }
-        if let Some((_, last)) = &mut self.cover {
-            last.clear();
-            last.extend_from_slice(engine.maps());
-        }
-        self.broke_down_at = path(&engine);
-        let noted = noted(&engine);
-        let end = match stage {
-            Stage::Done => {
-                let status = engine.recovery().status.load(Ordering::Acquire);
-                end(&engine, status, limits)
+        self.broke_down_at = path(engine);
+        let mut noted = noted(engine);
+        let end = match watched {
+            Watched::At(Stage::Done) => end(engine, engine.recovery().status.load(Ordering::Acquire), limits),
+            Watched::At(Stage::Ended(status)) => end(engine, wait_status(status), limits),
+            Watched::At(Stage::Late) => End::Hung,
+            Watched::At(_) => return Err(ServerError::Silent),
+            Watched::OverLimit(limit) => {
+                // It may be in the middle of anything.
+                noted = Noted { reads: None, files_changed: true, tree_changed: true, ..noted };
+                End::OverLimit(limit)
             }
-            Stage::Ended(status) => end(&engine, wait_status(status), limits),
-            Stage::Late if self.once && self.floods(limits)? => End::OverLimit(Limit::Output),
-            Stage::Late => End::Hung,
-            Stage::Ready | Stage::Once | Stage::Boundary => return Err(ServerError::Silent),
         };
-        let report = report(&engine, end, &noted, started.elapsed());
+        // With coverage runs make their pools themselves.
+        noted.files_changed |= self.cover.is_none() && slot.is_altered();
+        let report = report(engine, end, &noted, started.elapsed());
         let mut report = self.with_output(report, limits)?;
         if let Some(attended) = attended {
             report.stdout = attended;
         }
-        if stage == Stage::Done {
-            self.engine = Some(engine);
+        if let Some((_, last)) = &mut self.cover {
+            last.clear();
+            last.extend_from_slice(running.engine.maps());
+        }
+        // The next run must find nothing of this one.
+        if done && running.private.restore(&running.engine) {
+            self.running = Some(running);
         }
         Ok(report)
     }
@@ -247,11 +271,33 @@ impl Server {
     }
 
     /// Starts the command from scratch.
-    pub(super) fn launch(&mut self, reference: u32) -> Result<ForkServer, ServerError> {
+    pub(super) fn launch(&mut self, reference: u32) -> Result<(ForkServer, Private), ServerError> {
         self.stdout.reset().map_err(system("empty the output"))?;
         self.stderr.reset().map_err(system("empty the output"))?;
         self.starts += 1;
-        Ok(ForkServer::start(&Setup {
+        let mut folders = Folders::default();
+        if self.not_private.is_none() {
+            self.directories.iter().for_each(|dir| folders.try_add(dir, &self.place));
+        }
+        match self.launch_in(reference, folders) {
+            Err(ServerError::Launch(LaunchError::Mounts(error))) => {
+                self.not_private = Some(error.to_string());
+                self.launch_in(reference, Folders::default())
+            }
+            launched => launched,
+        }
+    }
+
+    fn launch_in(&self, reference: u32, mut folders: Folders) -> Result<(ForkServer, Private), ServerError> {
+        let mut mounts = Mounts::default();
+        if !folders.layers().is_empty() {
+            let refused = |error| ServerError::Launch(LaunchError::Mounts(error));
+            mounts = folders.mounts().map_err(refused)?;
+            folders.except(&self.place, &mut mounts).map_err(refused)?;
+        }
+        let mut private: Vec<PathBuf> = folders.layers().iter().map(|layer| layer.dir.clone()).collect();
+        private.push(self.place.clone());
+        let engine = ForkServer::start(&Setup {
             probe: &self.probe,
             target: &self.target,
             directory: &self.directory,
@@ -263,51 +309,46 @@ impl Server {
             real_world: self.real_world,
             operations: self.operations.is_some(),
             reference,
-            mounts: &Mounts::default(),
+            mounts: &mounts,
+            private: &private,
             cover: self.cover.is_some(),
-        })?)
+        })?;
+        Ok((engine, Private::new(folders)))
     }
 
-    /// Starts the command and waits until it wants a pool.
+    /// Starts the command and waits until it wants a pool. Its limits hold from its first instruction on.
     fn start(&mut self, limits: &Limits) -> Result<Started, ServerError> {
         let begun = Instant::now();
-        let mut engine = self.launch(reference::NONE)?;
-        let stage = engine.wait(limits.wall + PATIENCE);
+        let (mut engine, mut private) = self.launch(reference::NONE)?;
+        let start = Limits { wall: limits.wall.max(START_AT_LEAST), ..limits.clone() };
+        let watched = watch(&engine, &start, ENGINE_MEMORY, || self.floods(limits))?;
         if let Some(error) = engine.start_error() {
             return Err(error.into());
         }
         if let Some(text) = engine.refusals().into_iter().next() {
             return Err(ServerError::Refused(text));
         }
-        let end = match stage {
-            Stage::Ready | Stage::Once => {
+        let end = match watched {
+            Watched::At(stage @ (Stage::Ready | Stage::Once)) => {
                 self.once = stage == Stage::Once;
                 if let Some((before, _)) = &mut self.cover {
                     *before = engine.maps().to_vec();
                 }
                 self.stdout.mark(limits.output).map_err(system("read the output"))?;
                 self.stderr.mark(limits.output).map_err(system("read the output"))?;
-                return Ok(Started::Ready(engine));
+                private.at_fork_point().map_err(system("look at the private folders"))?;
+                let memory = engine.usage(limits.processes).memory_shared_once();
+                return Ok(Started::Ready(Box::new(Running { engine, private, memory })));
             }
             // It never used a pool: its answer is the same for every crash image.
-            Stage::Ended(status) => end(&engine, wait_status(status), limits),
-            Stage::Done | Stage::Boundary => return Err(ServerError::Silent),
-            Stage::Late => End::Hung,
+            Watched::At(Stage::Ended(status)) => end(&engine, wait_status(status), limits),
+            Watched::At(Stage::Late) => End::Hung,
+            Watched::At(_) => return Err(ServerError::Silent),
+            Watched::OverLimit(limit) => End::OverLimit(limit),
         };
         let noted = noted(&engine);
         let report = report(&engine, end, &noted, begun.elapsed());
-        Ok(Started::Ended(self.with_output(report, limits)?))
-    }
-
-    /// Waits for the end of a recovery that was not forked, within its time and until it writes too much.
-    fn watch(&self, engine: &ForkServer, limits: &Limits) -> Result<Stage, ServerError> {
-        let until = Instant::now() + limits.wall;
-        loop {
-            let stage = engine.wait(SLICE);
-            if stage != Stage::Late || Instant::now() >= until || self.floods(limits)? {
-                return Ok(stage);
-            }
-        }
+        Ok(Started::Ended(Box::new(self.with_output(report, limits)?)))
     }
 
     fn floods(&self, limits: &Limits) -> Result<bool, ServerError> {
@@ -339,9 +380,12 @@ impl Server {
     }
 }
 
+/// What the probe may use for itself before the fork point: code caches and tables.
+const ENGINE_MEMORY: u64 = 256 << 20;
+
 enum Started {
-    Ready(ForkServer),
-    Ended(RunReport),
+    Ready(Box<Running>),
+    Ended(Box<RunReport>),
 }
 
 pub(super) fn set_limits(engine: &ForkServer, limits: &Limits) {

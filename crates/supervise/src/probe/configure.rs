@@ -3,11 +3,11 @@
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::control::{Control, MAX_GLOBS, MAX_WATCHES, TEXT_BYTES, TextRef, WIRE_VERSION, option};
-use wire::recover::{MAX_ROOTS, MAX_SUBSTITUTES, Substitute};
+use wire::recover::{MAX_PRIVATE, MAX_ROOTS, MAX_SUBSTITUTES, Substitute};
 use wire::virtual_time::{RANDOM_SEED, VIRTUAL_TSC_START};
 
 use super::error::{LaunchError, os};
@@ -38,6 +38,8 @@ pub(super) fn configure(control: &mut Control, program: &Path, options: &ProbeOp
     let globs = text.add_all("pm", &options.pools, MAX_GLOBS)?;
     let watches = text.add_all("watch", &options.watch, MAX_WATCHES)?;
     substitute(&mut text, &options.substitutes)?;
+    let used = text.used;
+    control.text_used = used as u32;
     control.glob_count = globs.len() as u32;
     control.watch_count = watches.len() as u32;
     control.globs[..globs.len()].copy_from_slice(&globs);
@@ -88,7 +90,11 @@ fn bits(options: &ProbeOptions) -> u32 {
 }
 
 /// Writes what a recovery run needs beyond [`configure`]: the pools and their stand-ins. No globs are there.
-pub(crate) fn configure_recovery(control: &mut Control, pools: &[Substituted]) -> Result<(), LaunchError> {
+pub(crate) fn configure_recovery(
+    control: &mut Control,
+    pools: &[Substituted],
+    private: &[PathBuf],
+) -> Result<(), LaunchError> {
     control.options |= option::RECOVER | option::LOADS;
     control.options &= !option::PM_DEFAULT;
     for (at, pool) in pools.iter().enumerate() {
@@ -102,6 +108,15 @@ pub(crate) fn configure_recovery(control: &mut Control, pools: &[Substituted]) -
         *control.pools[at].len.get_mut() = stand_in.len();
     }
     *control.pool_count.get_mut() = pools.len() as u32;
+    let mut text = Text { used: control.text_used as usize, control: &mut *control };
+    // One that does not fit is taken for public, which is on the safe side.
+    for (at, dir) in private.iter().take(MAX_PRIVATE).enumerate() {
+        let Some(dir) = text.add(dir.as_os_str().as_bytes()) else { break };
+        text.control.recovery.private[at] = dir;
+        text.control.recovery.private_count = at as u32 + 1;
+    }
+    let used = text.used;
+    control.text_used = used as u32;
     Ok(())
 }
 
@@ -140,11 +155,7 @@ pub(crate) fn configure_roots(control: &mut Control, roots: &[Substituted]) -> R
     if roots.len() > MAX_ROOTS {
         return Err(too_many());
     }
-    let used = control.recovery.substitutes[..control.recovery.substitute_count as usize]
-        .iter()
-        .map(|substitute| (substitute.private.start + substitute.private.len) as usize)
-        .max();
-    let mut text = Text { control, used: used.unwrap_or(0) };
+    let mut text = Text { used: control.text_used as usize, control: &mut *control };
     for (at, root) in roots.iter().enumerate() {
         let path = text.add(root.path.as_os_str().as_bytes()).ok_or_else(too_many)?;
         let private = text.add(root.private.as_os_str().as_bytes()).ok_or_else(too_many)?;
@@ -158,6 +169,8 @@ pub(crate) fn configure_roots(control: &mut Control, roots: &[Substituted]) -> R
         };
     }
     text.control.recovery.root_count = roots.len() as u32;
+    let used = text.used;
+    control.text_used = used as u32;
     Ok(())
 }
 

@@ -14,7 +14,7 @@ use crate::lasting;
 use crate::mounts::Mounts;
 use crate::namespaces::Namespaces;
 use crate::supervised::{Supervised, Surroundings, pointers};
-use crate::supervisor::{Descriptors, First, Group, Identify, Inherited, Program, Stage};
+use crate::supervisor::{Descriptors, First, Group, Identify, Inherited, Program};
 use crate::target::Target;
 
 /// Where the probe's three descriptors go if the limit leaves the choice. Every fork copies the table of descriptors
@@ -77,7 +77,12 @@ impl Launch<'_> {
         };
         let (supervised, isolation) = if self.namespaces {
             match begin(Namespaces::private()).map(|run| (run.wait_until_set_up(), run)) {
-                Ok((Some((Stage::Mounts, error)), _)) => return Err(LaunchError::Mounts(error)),
+                Ok((Some((stage, error)), _)) if stage.is_isolation() && !self.mounts.is_empty() => {
+                    return Err(LaunchError::Mounts(error));
+                }
+                Err(LaunchError::Start(error)) if !self.mounts.is_empty() => {
+                    return Err(LaunchError::Mounts(error.source));
+                }
                 Ok((Some((stage, _)), _)) if stage.is_isolation() => (begin(Namespaces::NONE)?, Isolation::Refused),
                 Ok((_, run)) => (run, Isolation::Namespace),
                 Err(_) => (begin(Namespaces::NONE)?, Isolation::Refused),

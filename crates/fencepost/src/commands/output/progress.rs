@@ -1,5 +1,7 @@
 //! Progress of long work, on standard error: one line that is written over on a terminal, a few plain lines elsewhere.
 
+use std::env;
+use std::ffi::OsStr;
 use std::io::{self, IsTerminal, Write};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex};
@@ -59,7 +61,11 @@ impl Progress {
     pub fn new(budget: Option<Duration>, style: ProgressStyle) -> Progress {
         let manner = match style {
             ProgressStyle::Never => return Progress { shared: None, alive: None, ticker: None },
-            ProgressStyle::Auto if io::stderr().is_terminal() => Manner::Line(None),
+            ProgressStyle::Auto
+                if io::stderr().is_terminal() && can_be_written_over(env::var_os("TERM").as_deref()) =>
+            {
+                Manner::Line(None)
+            }
             ProgressStyle::Auto | ProgressStyle::Plain => Manner::Lines(PlainLines::default()),
         };
         let shown = Mutex::new(Shown { work: Work::new(budget), manner });
@@ -97,6 +103,11 @@ impl Drop for Progress {
     }
 }
 
+/// Not every terminal knows the escape codes for it.
+fn can_be_written_over(terminal: Option<&OsStr>) -> bool {
+    terminal.is_some_and(|name| !name.is_empty() && name != "dumb")
+}
+
 impl Shared {
     /// `phase` is none if nothing is known to have changed.
     fn show(&self, phase: Option<Phase>) {
@@ -119,5 +130,18 @@ impl Shared {
             Manner::Line(_) => write!(io::stderr(), "\r\x1b[K{text}").and_then(|()| io::stderr().flush()),
             Manner::Lines(_) => writeln!(io::stderr(), "progress: {} s: {text}", now.as_secs()),
         };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dumb_terminal_gets_no_escape_codes() {
+        assert!(can_be_written_over(Some(OsStr::new("xterm-256color"))));
+        for terminal in [None, Some(""), Some("dumb")] {
+            assert!(!can_be_written_over(terminal.map(OsStr::new)), "{terminal:?}");
+        }
     }
 }

@@ -8,14 +8,13 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 #[derive(Debug)]
-pub(super) struct Scratch {
+pub(crate) struct Scratch {
     dir: Option<TempDir>,
 }
 
 impl Scratch {
-    /// In the directory of `file`, so that the file can be linked into it.
-    pub fn beside(file: &Path) -> io::Result<Scratch> {
-        let dir = file.parent().unwrap_or(Path::new("/"));
+    /// In this directory.
+    pub fn inside(dir: &Path) -> io::Result<Scratch> {
         let dir = tempfile::Builder::new().prefix(".fencepost-").tempdir_in(dir)?;
         Ok(Scratch { dir: Some(dir) })
     }
@@ -59,7 +58,7 @@ mod tests {
     #[test]
     fn goes_away_with_directories_that_nobody_may_enter() {
         let outer = tempfile::tempdir().unwrap();
-        let scratch = Scratch::beside(&outer.path().join("image")).unwrap();
+        let scratch = Scratch::inside(outer.path()).unwrap();
         let closed = scratch.subdirectory("work").unwrap();
         fs::create_dir(closed.join("inner")).unwrap();
         fs::write(closed.join("inner/file"), b"x").unwrap();

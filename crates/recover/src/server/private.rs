@@ -1,0 +1,42 @@
+//! The private folders of a server.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use supervise::fork_server::ForkServer;
+
+use crate::command::Command;
+use crate::folders::Folders;
+use crate::leftovers::{ForkPoint, Restored};
+use crate::slot::Slot;
+
+/// Directories that a run has for itself: those of the pools, and its working directory.
+pub(super) fn directories(command: &Command, slot: &Slot) -> Vec<PathBuf> {
+    let pools = slot.paths().filter_map(|(pool, _)| pool.parent().map(Path::to_owned));
+    pools.chain([command.dir.clone()]).collect()
+}
+
+/// Folders that are mounted in a server's namespace, and how they were at its fork point.
+#[derive(Debug)]
+pub(crate) struct Private {
+    folders: Folders,
+    at_fork: ForkPoint,
+}
+
+impl Private {
+    pub fn new(folders: Folders) -> Private {
+        Private { folders, at_fork: ForkPoint::default() }
+    }
+
+    /// What is there now is what every run shall find.
+    pub fn at_fork_point(&mut self) -> io::Result<()> {
+        self.at_fork = ForkPoint::take(&self.folders)?;
+        Ok(())
+    }
+
+    /// Takes away what a run has left. False if that cannot be done and the server must start anew.
+    pub fn restore(&self, engine: &ForkServer) -> bool {
+        // What cannot be looked at may be anything.
+        matches!(self.at_fork.restore(&self.folders, &engine.root()), Ok(Restored::Yes))
+    }
+}

@@ -1,0 +1,89 @@
+/* Recoveries that change files beside their pool: `apart ACT POOL`. Exit code 3: something of another run is there. */
+#define _GNU_SOURCE
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+static int touch(const char *path)
+{
+	int fd = open(path, O_CREAT | O_EXCL | O_RDWR, 0600);
+	if (fd < 0)
+		return 3;
+	close(fd);
+	return 0;
+}
+
+static char first(const char *path)
+{
+	char byte = 0;
+	int fd = open(path, O_RDONLY);
+	if (fd < 0 || read(fd, &byte, 1) != 1)
+		return 0;
+	close(fd);
+	return byte;
+}
+
+static int put(const char *path, char byte)
+{
+	int fd = open(path, O_RDWR);
+	if (fd < 0 || write(fd, &byte, 1) != 1)
+		return 4;
+	close(fd);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *act = argv[1];
+	struct stat st;
+	char byte = 0;
+	/* Open before the pool is used: every run shares them with the server. */
+	int log = open("log", O_CREAT | O_RDWR | O_APPEND, 0600);
+	int before = open("neighbour", O_RDONLY);
+	int pool = argc > 2 ? open(argv[2], O_RDWR) : -1;
+	if (pool < 0 || log < 0 || before < 0)
+		return 5;
+	if (!strcmp(act, "create"))
+		return touch("left") || mkdir("folder", 0700) || touch("folder/left") || touch("sub/left");
+	if (!strcmp(act, "delete"))
+		return unlink("neighbour") ? 3 : 0;
+	if (!strcmp(act, "rename"))
+		return rename("neighbour", "renamed") ? 3 : 0;
+	if (!strcmp(act, "change"))
+		return first("neighbour") != 'n' ? 3 : put("neighbour", 'x');
+	if (!strcmp(act, "mode")) {
+		if (stat("neighbour", &st) || (st.st_mode & 0777) == 0400)
+			return 3;
+		return chmod("neighbour", 0400) ? 4 : 0;
+	}
+	if (!strcmp(act, "pool-mode")) {
+		if (fstat(pool, &st) || (st.st_mode & 0777) == 0400)
+			return 3;
+		return fchmod(pool, 0400) ? 4 : 0;
+	}
+	if (!strcmp(act, "pool-attribute")) {
+		if (fgetxattr(pool, "user.left", &byte, 1) > 0)
+			return 3;
+		return fsetxattr(pool, "user.left", "1", 1, 0) && errno != ENOTSUP ? 4 : 0;
+	}
+	if (!strcmp(act, "log")) {
+		if (fstat(log, &st) || st.st_size != 0)
+			return 3;
+		return write(log, "x", 1) == 1 ? 0 : 4;
+	}
+	if (!strcmp(act, "position"))
+		return read(before, &byte, 1) == 1 && byte == 'n' ? 0 : 3;
+	if (!strcmp(act, "lock")) {
+		if (touch("lock"))
+			return 3;
+		abort();
+	}
+	if (!strcmp(act, "outside"))
+		return put(getenv("OUTSIDE"), 'x');
+	return 6;
+}
