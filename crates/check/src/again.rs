@@ -15,6 +15,7 @@ use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::note::RunNote;
 use supervise::probe::Substituted;
+use supervise::temporary::Temporary;
 use trace::{ReadError, TraceReader};
 
 use crate::session::{CheckSession, SessionError};
@@ -73,7 +74,7 @@ impl CheckSession<'_> {
             if !passes || !writes {
                 continue;
             }
-            let folder = tempfile::Builder::new().prefix("fencepost-again-").tempdir()?;
+            let folder = Temporary::new("again")?;
             let private = put_image(&image, &self.plan.pools, folder.path())?;
             let trace = folder.path().join("recovery.fptrace");
             let recording = RecoveryRecording { command: &self.plan.recovery, private: &private, limit: None };

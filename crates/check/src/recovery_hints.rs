@@ -20,6 +20,7 @@ use record::flow::FlowHandle;
 use recover::command::{Command, Input};
 use rustc_hash::FxHashMap;
 use supervise::probe::Substituted;
+use supervise::temporary::Temporary;
 use trace::event::{ModuleId, PoolId};
 use trace::{Tables, TraceReader};
 use verdict::end::End;
@@ -82,7 +83,7 @@ impl CheckSession<'_> {
         command: &Command,
         stored: &Stored,
     ) -> Result<Option<Conditions>, RecordRecoveryError> {
-        let folder = tempfile::Builder::new().prefix("fencepost-hints-").tempdir()?;
+        let folder = Temporary::new("hints")?;
         let private = put_image(image, &self.plan.pools, folder.path())?;
         let trace = folder.path().join("recovery.fptrace");
         let inference = Arc::new(Mutex::new(Inference::default()));

@@ -230,7 +230,8 @@ impl CheckSession<'_> {
             // What one recovery did there another has seen: nothing is known for all of them.
             coverage.complete = false;
             coverage.points_distinguished = 0;
-            notes.push(shared_files(&outside));
+            let names = outside.iter().map(|path| path.display().to_string()).collect();
+            notes.push(RunNote::SharedFiles { names });
         }
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
@@ -450,18 +451,4 @@ fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadE
         creates(&symbols.frames(pc)) || tables.call_path(context).any(|call| creates(&symbols.call_frames(call)))
     };
     Survey::of(reader, options.selection.density, &is_creation)
-}
-
-/// Names the files that recoveries share.
-fn shared_files(paths: &BTreeSet<&PathBuf>) -> String {
-    const NAMED: usize = 5;
-    let mut names: Vec<String> = paths.iter().take(NAMED).map(|path| path.display().to_string()).collect();
-    if paths.len() > NAMED {
-        names.push(format!("and {} more", paths.len() - NAMED));
-    }
-    format!(
-        "recovery writes to {}, outside of the folders that are private to each run: recoveries can see what earlier ones left there, \
-         so the result is not complete",
-        names.join(", ")
-    )
 }

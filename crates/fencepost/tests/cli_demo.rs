@@ -4,6 +4,8 @@
 mod cli_support;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use cli_support::{Ran, Sandbox, pool_program};
 

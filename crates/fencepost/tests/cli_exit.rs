@@ -43,6 +43,8 @@ fn target_failed_3() {
 #[test]
 fn no_activity_4() {
     on_pool(&Sandbox::new(), &["check"], "nothing").expect(4, &["no persistent-memory activity"]);
+    // A value is a value, whatever it looks like.
+    on_pool(&Sandbox::new(), &["check", "--pm=-weird"], "nothing").expect(4, &["no persistent-memory activity"]);
     // A program that failed is why.
     let failed = Sandbox::new().run(&["check", "--", "/bin/false"]);
     failed.expect(4, &["`/bin/false` exited with 1", "no persistent-memory activity"]);

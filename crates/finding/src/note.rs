@@ -142,6 +142,10 @@ pub enum RunNote {
     FilesAsLeft {
         names: Vec<String>,
     },
+    /// Recoveries write to these files, where later ones see it.
+    SharedFiles {
+        names: Vec<String>,
+    },
     /// Of file systems: so many workloads of system calls were crashed.
     Workloads {
         count: u64,

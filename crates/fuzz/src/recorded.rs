@@ -78,11 +78,11 @@ pub fn record_case(
     let words: Vec<OsString> =
         std::iter::once(command.program.clone().into_os_string()).chain(command.args.iter().cloned()).collect();
     let executable = command.executable().unwrap_or_else(|| command.program.clone());
-    let target = Target::of(&executable, &words, &command.env)?;
+    let mut target = Target::of(&executable, &words, &command.env)?;
     let stop = StopRequest::new();
-    let mut recorder = ProbeRecorder::new(&stop);
-    recorder.directory = CString::new(command.dir.as_os_str().as_bytes()).ok();
-    recorder.streams = Some([stdin.as_raw_fd(), answers.as_raw_fd(), nowhere.as_raw_fd()]);
+    let recorder = ProbeRecorder::new(&stop);
+    target.directory = CString::new(command.dir.as_os_str().as_bytes()).ok();
+    target.streams = Some([stdin.as_raw_fd(), answers.as_raw_fd(), nowhere.as_raw_fd()]);
     let options = RecordOptions {
         substitutes: private.clone(),
         operations_stdin: subject.delivery == Delivery::Operations,

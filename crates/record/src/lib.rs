@@ -7,7 +7,9 @@ pub mod libraries;
 pub mod probe_host;
 pub mod recorder;
 pub mod recording;
+pub mod request;
 pub mod step;
 pub mod stop;
+mod trace_file;
 
 pub use supervise::target;

@@ -341,12 +341,12 @@ fn a_libpmemobj_map_gives_the_same_trace() {
         fs::copy(at("first"), at("pool")).unwrap();
         let arguments: [OsString; 4] = [(&mapcli).into(), "btree".into(), at("pool").into(), "1".into()];
         let environment = environment.map(|(name, value)| (name.into(), value.into()));
-        let target = Target::of(&mapcli, &arguments, &environment).unwrap();
+        let mut target = Target::of(&mapcli, &arguments, &environment).unwrap();
         let stop = StopRequest::new();
-        let mut recorder = ProbeRecorder::new(&stop);
+        let recorder = ProbeRecorder::new(&stop);
         let input = fs::File::open(at("workload")).unwrap();
         let output = fs::File::create(at("output")).unwrap();
-        recorder.streams = Some([input.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]);
+        target.streams = Some([input.as_raw_fd(), output.as_raw_fd(), output.as_raw_fd()]);
         let meta = Meta { command: Vec::new(), cwd: String::new(), recorder: String::new(), options: Vec::new() };
         let options = RecordOptions { flow, ..RecordOptions::default() };
         let recorded = recorder.record(&target, &options, TraceWriter::create(&at("trace"), meta).unwrap()).unwrap();

@@ -2,23 +2,17 @@
 //! killed goes away when somebody else makes one, so that memory does not fill up with what nobody uses.
 
 use std::ffi::CString;
-use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use tempfile::TempDir;
+use supervise::temporary::{Temporary, sweep};
 
-const PREFIX: &str = "fencepost-slot-";
 const MEMORY: &str = "/dev/shm";
-/// Locked as long as the process lives. Directories without it are not finished.
-const LOCK: &str = "lock";
+const PURPOSE: &str = "slot";
 
 #[derive(Debug)]
-pub(crate) struct Place {
-    dir: TempDir,
-    _lock: File,
-}
+pub(crate) struct Place(Temporary);
 
 impl Place {
     /// For files of so many bytes in all. (In containers there is often little memory for them.)
@@ -31,20 +25,11 @@ impl Place {
             sweep(&disk);
         }
         let places = if is_enough { [memory, &disk] } else { [&disk, memory] };
-        Place::inside(places[0]).or_else(|_| Place::inside(places[1]))
-    }
-
-    fn inside(directory: &Path) -> io::Result<Place> {
-        let dir = tempfile::Builder::new().prefix(PREFIX).tempdir_in(directory)?;
-        let unfinished = dir.path().join("unfinished");
-        let lock = File::create(&unfinished)?;
-        lock.lock()?;
-        fs::rename(&unfinished, dir.path().join(LOCK))?;
-        Ok(Place { dir, _lock: lock })
+        Temporary::inside(places[0], PURPOSE).or_else(|_| Temporary::inside(places[1], PURPOSE)).map(Place)
     }
 
     pub fn path(&self) -> &Path {
-        self.dir.path()
+        self.0.path()
     }
 
     /// Bytes that are left there.
@@ -63,40 +48,5 @@ pub fn room(directory: &Path) -> io::Result<u64> {
             return Err(io::Error::last_os_error());
         }
         Ok(answer.f_bavail.saturating_mul(answer.f_frsize))
-    }
-}
-
-/// Takes away what killed processes have left. What cannot be looked at is somebody else's.
-fn sweep(directory: &Path) {
-    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
-        if !entry.file_name().to_string_lossy().starts_with(PREFIX) {
-            continue;
-        }
-        let lock = File::open(entry.path().join(LOCK));
-        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-            let _ = fs::remove_dir_all(entry.path());
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_killed_process_left_is_taken_away() {
-        let outer = tempfile::tempdir().unwrap();
-        let living = Place::inside(outer.path()).unwrap();
-        let killed = outer.path().join(format!("{PREFIX}killed"));
-        let unfinished = outer.path().join(format!("{PREFIX}unfinished"));
-        let other = outer.path().join("other");
-        for dir in [&killed, &unfinished, &other] {
-            fs::create_dir_all(dir.join("0")).unwrap();
-        }
-        File::create(killed.join(LOCK)).unwrap();
-        File::create(other.join(LOCK)).unwrap();
-        sweep(outer.path());
-        assert!(!killed.exists());
-        assert!(living.path().exists() && unfinished.exists() && other.exists());
     }
 }

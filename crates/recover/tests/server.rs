@@ -82,6 +82,30 @@ fn memory_has_a_limit() {
 }
 
 #[test]
+fn limits_hold_before_the_first_use_of_a_pool() {
+    let world = World::new();
+    let limits = Limits { memory: 64 << 20, ..quick() };
+    assert_eq!(world.once("hoard-first", &limits).end, End::OverLimit(Limit::Memory));
+    let report = world.once("spin-first", &brief());
+    assert_eq!(report.end, End::Hung);
+    // Not the twenty seconds that the fork server itself may take.
+    assert!(report.wall < std::time::Duration::from_secs(15), "{:?}", report.wall);
+}
+
+#[test]
+fn memory_is_that_of_all_programs_that_a_shell_starts() {
+    let world = World::new();
+    let program = server_world::program().display();
+    let text = format!("for i in 1 2 3; do {program} hoard pool second & done; wait");
+    let mut server = world.serve_command(&world.command_of(Path::new("/bin/sh"), &["-c", &text]));
+    // Each of them may have as much.
+    let limits = Limits { memory: 256 << 20, ..quick() };
+    assert_eq!(world.run_within(&mut server, &limits).end, End::OverLimit(Limit::Memory));
+    drop(server);
+    assert_eq!(world.processes_that_know_it(), 0);
+}
+
+#[test]
 fn a_fork_bomb_ends_at_its_limit() {
     let world = World::new();
     let limits = Limits { processes: 20, ..quick() };

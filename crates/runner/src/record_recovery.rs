@@ -69,7 +69,7 @@ impl RecoveryRecording<'_> {
         let words: Vec<OsString> =
             std::iter::once(command.program.clone().into_os_string()).chain(command.args.iter().cloned()).collect();
         let executable = command.executable().unwrap_or_else(|| command.program.clone());
-        let target = Target::of(&executable, &words, &command.env)?;
+        let mut target = Target::of(&executable, &words, &command.env)?;
         let stdin = match input {
             [] => File::open("/dev/null")?,
             bytes => {
@@ -80,9 +80,9 @@ impl RecoveryRecording<'_> {
         };
         let nowhere = File::options().write(true).open("/dev/null")?;
         let stop = StopRequest::new();
-        let mut recorder = ProbeRecorder::new(&stop);
-        recorder.directory = CString::new(command.dir.as_os_str().as_bytes()).ok();
-        recorder.streams = Some([stdin.as_raw_fd(), nowhere.as_raw_fd(), nowhere.as_raw_fd()]);
+        let recorder = ProbeRecorder::new(&stop);
+        target.directory = CString::new(command.dir.as_os_str().as_bytes()).ok();
+        target.streams = Some([stdin.as_raw_fd(), nowhere.as_raw_fd(), nowhere.as_raw_fd()]);
         let options = RecordOptions {
             pm: self.private.iter().map(|pool| pool.private.display().to_string()).collect(),
             substitutes: self.private.to_vec(),

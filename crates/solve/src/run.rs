@@ -159,7 +159,7 @@ impl Runner {
             values: Some(InputFile { device: identity.dev(), inode: identity.ino() }),
             ..RecordOptions::default()
         };
-        let target = Target::resolve(&command)?;
+        let mut target = Target::resolve(&command)?;
         let trace = self.folder.join("run.fptrace");
         // A writer does not overwrite.
         let _ = fs::remove_file(&trace);
@@ -168,8 +168,8 @@ impl Runner {
         let meta = Meta { command: words, cwd, recorder: "probe".to_owned(), options: Vec::new() };
         let writer = TraceWriter::create(&trace, meta)?;
         let stop = StopRequest::new();
-        let mut recorder = ProbeRecorder::new(&stop);
-        recorder.streams = Some([file.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()]);
+        let recorder = ProbeRecorder::new(&stop);
+        target.streams = Some([file.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()]);
         let over = AtomicBool::new(false);
         let (recorded, stopped) = std::thread::scope(|scope| {
             let watchdog = scope.spawn(|| watch(&stop, &over, self.limit));

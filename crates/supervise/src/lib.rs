@@ -18,6 +18,7 @@
 //! | which namespaces a run gets, what is mounted in them | [`namespaces`], [`mounts`] |
 //! | how a program comes under the probe | [`probe`] |
 //! | how a recovery is asked to run again and again | [`fork_server`] |
+//! | where temporary files lie, and who removes them | [`temporary`] |
 //! | what a run may use, and what it uses | [`limits`], [`usage`] |
 //!
 //! Nothing here knows what a recording or a recovery is for. `record` and `recover` sit on it.
@@ -34,6 +35,7 @@ pub mod probe;
 pub mod supervised;
 pub mod supervisor;
 pub mod target;
+pub mod temporary;
 pub mod usage;
 
 pub use bare::{block_signals, set_signals};

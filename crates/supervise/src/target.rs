@@ -43,23 +43,36 @@ pub struct Target {
     pub arguments: Vec<CString>,
     /// The environment, `NAME=value`.
     pub environment: Vec<CString>,
+    /// Where it starts; none: where this process is.
+    pub directory: Option<CString>,
+    /// Its standard input, output and error, open as long as it is being started; none: those of this process.
+    pub streams: Option<[i32; 3]>,
 }
 
 impl Target {
     /// Finds a command's program as `execvp` would, for the environment of this process.
     pub fn resolve(command: &[OsString]) -> Result<Target, TargetError> {
+        Target::resolve_in(command, &env::vars_os().collect::<Vec<_>>(), None)
+    }
+
+    /// As [`resolve`](Self::resolve), for this environment, with the program started in `dir`.
+    pub fn resolve_in(
+        command: &[OsString],
+        variables: &[(OsString, OsString)],
+        dir: Option<&Path>,
+    ) -> Result<Target, TargetError> {
         let name = command.first().ok_or(TargetError::Empty)?;
-        let path = find(name)?;
+        let search = variables.iter().rev().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
+        let path = find(name, search, dir)?;
         check(&path)?;
         let arguments = command.iter().map(|a| c_string(a)).collect::<Result<_, _>>()?;
-        let environment = env::vars_os()
-            .map(|(mut pair, value)| {
-                pair.push("=");
-                pair.push(value);
-                c_string(&pair)
-            })
-            .collect::<Result<_, _>>()?;
-        Ok(Target { path, arguments, environment })
+        Ok(Target {
+            path,
+            arguments,
+            environment: environment(variables)?,
+            directory: dir.map(|dir| c_string(dir.as_os_str())).transpose()?,
+            streams: None,
+        })
     }
 }
 
@@ -79,22 +92,27 @@ impl Target {
         }
         check(path)?;
         let arguments = arguments.iter().map(|a| c_string(a)).collect::<Result<_, _>>()?;
-        let pair = |(name, value): &(OsString, OsString)| {
-            c_string(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())
-        };
-        let environment = environment.iter().map(pair).collect::<Result<_, _>>()?;
-        Ok(Target { path: path.to_owned(), arguments, environment })
+        let environment = self::environment(environment)?;
+        Ok(Target { path: path.to_owned(), arguments, environment, directory: None, streams: None })
     }
+}
+
+/// `NAME=value` for each variable; of a name that is there twice, the last counts.
+fn environment(variables: &[(OsString, OsString)]) -> Result<Vec<CString>, TargetError> {
+    let last = |at: usize| !variables[at + 1..].iter().any(|(name, _)| *name == variables[at].0);
+    let kept = variables.iter().enumerate().filter(|(at, _)| last(*at));
+    kept.map(|(_, (name, value))| c_string(&[name, OsStr::new("="), value].into_iter().collect::<OsString>())).collect()
 }
 
 fn c_string(text: &OsStr) -> Result<CString, TargetError> {
     CString::new(text.as_bytes()).map_err(|_| TargetError::ZeroByte)
 }
 
-fn find(name: &OsStr) -> Result<PathBuf, TargetError> {
+/// `search`: the value of `PATH`.
+fn find(name: &OsStr, search: Option<&OsStr>, dir: Option<&Path>) -> Result<PathBuf, TargetError> {
     let shown = name.to_string_lossy().into_owned();
     if name.as_bytes().contains(&b'/') {
-        let path = PathBuf::from(name);
+        let path = dir.map_or(PathBuf::from(name), |dir| dir.join(name));
         return match access(&path) {
             Access::Program => Ok(path),
             Access::Directory => Err(TargetError::Directory(shown)),
@@ -104,9 +122,10 @@ fn find(name: &OsStr) -> Result<PathBuf, TargetError> {
     }
     // execvp's rule: an entry that may not be executed is only an error if no later entry is better.
     let mut refused = None;
-    let search = env::var_os("PATH").unwrap_or_else(|| OsString::from("/usr/local/bin:/usr/bin:/bin"));
-    for directory in env::split_paths(&search) {
+    let search = search.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
+    for directory in env::split_paths(search) {
         let path = if directory.as_os_str().is_empty() { Path::new(".").join(name) } else { directory.join(name) };
+        let path = dir.map_or(path.clone(), |dir| dir.join(&path));
         match access(&path) {
             Access::Program => return Ok(path),
             Access::NotExecutable => refused = Some(path),

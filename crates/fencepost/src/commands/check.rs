@@ -1,21 +1,24 @@
 //! `fencepost check`: record, lint, crash, recover, report, in one go.
 
 use std::ffi::OsString;
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use check::transient;
-use clap::{Args, Command, FromArgMatches};
+use clap::Args;
 use finding::finding::Finding;
 use lint::lint::{Active, Options};
 use lint::registry;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use operation::workload::Workload;
 use persistency::model::Fences;
+use record::request::{Request, Stream};
 use runner::reference::error::ReferenceError;
 use runner::reference::run::all_read;
+use supervise::memory_file;
+use supervise::temporary::Temporary;
 use trace::TraceReader;
 
-use super::aside::Aside;
 use super::code_path::{choose_for, choose_for_line};
 use super::crash::{Job, printed};
 use super::options::crash::CrashOptions;
@@ -24,9 +27,8 @@ use super::options::gate::{Gate, GateOptions};
 use super::options::rule::RuleOptions;
 use super::output::findings::print;
 use super::output::html::{Outcome, can_be_written};
-use super::record::Record;
 use super::record::summary::say_failure;
-use super::served::Served;
+use super::record::{backend, beside_documents, outcome, recorded};
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -93,7 +95,7 @@ impl Check {
                 return Exit::Usage;
             }
         };
-        let folder = match tempfile::Builder::new().prefix("fencepost-check-").tempdir() {
+        let folder = match Temporary::new("check") {
             Ok(folder) => folder,
             Err(error) => {
                 render::error(format_args!("cannot make a temporary folder for the trace: {error}"));
@@ -167,41 +169,33 @@ impl Check {
 
     /// Records the program; how that ended, and what it answered to its operations.
     fn record(&self, trace: &Path, rules: &[Active]) -> Result<(Exit, Option<Vec<u8>>), String> {
+        let failed = |error: io::Error| format!("cannot give the program its operations: {error}");
         let resume = &self.options.resume;
         let operations = if resume.any() { None } else { self.options.operations.workload()? };
-        let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
-        for glob in &self.pm {
-            arguments.extend(["--pm".into(), glob.into()]);
-        }
-        if self.real_time {
-            arguments.push("--real-time".into());
-        }
-        if self.options.breaks_conditions() {
-            arguments.push("--infer".into());
-        }
-        for symbol in registry::watches(rules) {
-            arguments.extend(["--watch".into(), symbol.into()]);
-        }
-        for symbol in resume.watches() {
-            arguments.extend(["--watch".into(), symbol.into()]);
-        }
-        if operations.is_some() {
-            arguments.extend(["--operations".into(), "stdin".into()]);
-        }
-        arguments.push("--".into());
         let separator = self.options.operations.window_separator.as_deref();
-        arguments.extend(resume.recorded(&self.driver.driven(&self.command, separator)?)?);
-        let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
-        let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
+        let command = resume.recorded(&self.driver.driven(&self.command, separator)?)?;
+        let mut request = Request::new(command, trace);
+        request.options.pm.clone_from(&self.pm);
+        request.options.watch = registry::watches(rules).into_iter().chain(resume.watches().cloned()).collect();
+        request.options.operations_stdin = operations.is_some();
+        request.options.real_time = self.real_time;
+        request.backend = backend();
+        let mut answers = None;
         if operations.is_some() || resume.any() {
-            let failed = |error: std::io::Error| format!("cannot give the program its operations: {error}");
-            let served = Served::begin(operations.as_ref().map_or(&[], Workload::operations)).map_err(failed)?;
-            let exit = record.run();
-            return Ok((exit, Some(served.end().map_err(failed)?)));
+            let given = operations.as_ref().map_or(&[][..], Workload::operations);
+            let file = memory_file::create(c"answers").map_err(failed)?;
+            request.stdin = Stream::File(memory_file::holding(c"operations", given).map_err(failed)?);
+            request.stdout = Stream::File(file.try_clone().map_err(failed)?);
+            answers = Some(file);
+        } else if self.message_format.is_document() {
+            request.stdout = beside_documents();
         }
-        // If there is no standard output, there is nothing to keep clean.
-        let _aside = self.message_format.is_document().then(|| Aside::begin().ok());
-        Ok((record.run(), None))
+        let exit = recorded(request, self.options.breaks_conditions()).map_or_else(|exit| exit, |it| outcome(&it));
+        let answers = answers.map(|mut file| {
+            let mut bytes = Vec::new();
+            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
+        });
+        Ok((exit, answers.transpose().map_err(failed)?))
     }
 
     fn judge(

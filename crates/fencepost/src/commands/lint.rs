@@ -5,23 +5,24 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, FromArgMatches};
+use clap::Args;
 use finding::pmdk::Library;
 use lint::lint::{Active, Options};
 use lint::registry;
 use persistency::model::{Fences, ModelKind};
+use record::request::Request;
 use report::human::Human;
 use report::json;
+use supervise::temporary::Temporary;
 use trace::TraceReader;
 
-use super::aside::Aside;
 use super::code_path::{choose_for, loaded, warn_of_msync};
 use super::crash::printed;
 use super::options::gate::{Gate, GateOptions, Judged};
 use super::options::rule::RuleOptions;
 use super::output::document::Document;
-use super::record::Record;
 use super::record::summary::say_failure;
+use super::record::{backend, beside_documents, outcome, recorded};
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -101,7 +102,7 @@ impl Lint {
     }
 
     fn record_and_check(&self, plan: Plan) -> Exit {
-        let folder = match tempfile::Builder::new().prefix("fencepost-lint-").tempdir() {
+        let folder = match Temporary::new("lint") {
             Ok(folder) => folder,
             Err(error) => {
                 render::error(format_args!("cannot make a temporary folder for the trace: {error}"));
@@ -109,22 +110,14 @@ impl Lint {
             }
         };
         let trace = folder.path().join("lint.fptrace");
-        let mut arguments: Vec<OsString> =
-            vec!["record".into(), "--quiet".into(), "--output".into(), trace.clone().into()];
-        for glob in &self.pm {
-            arguments.extend(["--pm".into(), glob.into()]);
+        let mut request = Request::new(self.command.clone(), &trace);
+        request.options.pm.clone_from(&self.pm);
+        request.options.watch = registry::watches(&plan.rules);
+        request.backend = backend();
+        if self.message_format.is_document() {
+            request.stdout = beside_documents();
         }
-        for symbol in registry::watches(&plan.rules) {
-            arguments.extend(["--watch".into(), symbol.into()]);
-        }
-        arguments.push("--".into());
-        arguments.extend(self.command.iter().cloned());
-        let matches = Record::augment_args(Command::new("record")).get_matches_from(arguments);
-        let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
-        // If there is no standard output, there is nothing to keep clean.
-        let aside = self.message_format.is_document().then(|| Aside::begin().ok());
-        let recorded = record.run();
-        drop(aside);
+        let recorded = recorded(request, false).map_or_else(|exit| exit, |recording| outcome(&recording));
         if matches!(recorded, Exit::Clean | Exit::NoActivity) {
             say_failure(&trace);
         }

@@ -1,6 +1,5 @@
 //! The subcommands, one file each; what several of them share is in `options` and `output`.
 
-mod aside;
 pub mod check;
 mod code_path;
 pub mod completions;
@@ -21,5 +20,4 @@ mod output;
 pub mod record;
 pub mod replay;
 pub mod report;
-mod served;
 pub mod trace;

@@ -3,27 +3,23 @@
 use std::env;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use clap::{Args, ValueEnum};
 use infer::{Conditions, Inference};
 use record::flow::FlowHandle;
-use record::probe_host::{HostError, ProbeRecorder, Until};
-use record::recorder::{RecordOptions, Recorder};
+use record::probe_host::{HostError, Until};
+use record::recorder::RecordOptions;
 use record::recording::Recording;
-use record::step::StepRecorder;
+use record::request::{Failed, Request, RequestError, Stream};
 use record::stop::StopRequest;
-use record::target::Target;
-use supervise::probe::LaunchError;
 use trace::event::ExitStatus;
-use trace::{Meta, TraceWriter, WriteError};
 
 use super::code_path::choose_for;
-mod output;
 pub mod summary;
 
-use self::output::Output;
 use self::summary::Summary;
 use crate::exit::Exit;
 use crate::render;
@@ -98,6 +94,15 @@ enum Backend {
     Step,
 }
 
+impl From<Backend> for record::request::Backend {
+    fn from(backend: Backend) -> Self {
+        match backend {
+            Backend::Probe => Self::Probe,
+            Backend::Step => Self::Step,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Operations {
     Stdin,
@@ -115,96 +120,23 @@ enum Follow {
 const REFERENCE: &str = "`fencepost record --backend step` records without the engine, slowly, one instruction at a time; \
     `fencepost crash --engine native` takes its trace";
 
-/// Why there is no recording.
-enum Failure {
-    Usage(String),
-    Target(String),
-    /// The engine cannot go on with this program.
-    Refused(String),
-    /// The engine made a mistake.
-    Internal(String),
-}
-
 impl Record {
     pub fn run(&self) -> Exit {
         let choice = choose_for(&self.command);
         if !self.quiet {
             choice.say();
         }
-        let target = match Target::resolve(&self.command) {
-            Ok(target) => target,
-            Err(error) => {
-                render::error(error);
-                return Exit::Usage;
-            }
-        };
-        let output = Output::new(&self.output);
-        let inference = self.infer.then(|| Arc::new(Mutex::new(Inference::default())));
-        match self.record(&target, &output, inference.as_ref()) {
-            Ok(recording) => {
-                let conditions = inference.map(|inference| conditions(&inference));
-                self.finish(&recording, &output, conditions.as_ref())
-            }
-            Err(failure) => {
-                let is_refused = matches!(failure, Failure::Refused(_) | Failure::Internal(_));
-                let (text, exit) = match failure {
-                    Failure::Usage(text) => (text, Exit::Usage),
-                    Failure::Target(text) | Failure::Refused(text) => (text, Exit::TargetFailed),
-                    Failure::Internal(text) => (text, Exit::Internal),
-                };
-                render::error(text);
-                if is_refused {
-                    render::help(REFERENCE);
-                }
-                if let Some(path) = output.salvage() {
-                    render::note(format_args!("the events recorded until then are in {}", path.display()));
-                }
-                exit
-            }
+        match recorded(self.request(), self.infer) {
+            Ok(recording) => self.finish(&recording),
+            Err(exit) => exit,
         }
     }
 
-    fn record(
-        &self,
-        target: &Target,
-        output: &Output,
-        inference: Option<&Arc<Mutex<Inference>>>,
-    ) -> Result<Recording, Failure> {
-        let writer = TraceWriter::create(output.partial(), self.meta()).map_err(|error| match error {
-            WriteError::Io { ref source, .. } if source.kind() == io::ErrorKind::StorageFull => {
-                Failure::Target(error.to_string())
-            }
-            error => Failure::Usage(error.to_string()),
-        })?;
-        let flow = inference.map(|inference| FlowHandle::new(Arc::clone(inference)));
-        let options = RecordOptions { flow, ..self.options() };
-        match self.backend {
-            Backend::Probe => {
-                let mut recorder = ProbeRecorder::new(StopRequest::from_signals());
-                recorder.until = if self.follow == Follow::First { Until::FirstEnds } else { Until::AllEnd };
-                recorder.namespaces = !self.no_namespace;
-                recorder.cache_bytes = self.cache_bytes;
-                recorder.run(target, &options, writer).map_err(|error| match error {
-                    HostError::Launch(LaunchError::NoProbe | LaunchError::TooMany { .. }) => {
-                        Failure::Usage(error.to_string())
-                    }
-                    HostError::Refused(text) => Failure::Refused(text),
-                    HostError::Internal(text) => Failure::Internal(text),
-                    error => Failure::Target(error.to_string()),
-                })
-            }
-            Backend::Step => {
-                let recorded =
-                    StepRecorder.record(target, &options, writer).map_err(|e| Failure::Target(e.to_string()))?;
-                Recording::from_trace(&recorded, output.partial()).map_err(|e| Failure::Target(e.to_string()))
-            }
-        }
-    }
-
-    fn options(&self) -> RecordOptions {
-        RecordOptions {
+    fn request(&self) -> Request {
+        let mut request = Request::new(self.command.clone(), &self.output);
+        request.options = RecordOptions {
             files: true,
-            pm: self.pm.iter().map(|glob| absolute(glob)).collect(),
+            pm: self.pm.clone(),
             watch: self.watch.clone(),
             loads: self.loads,
             real_time: self.real_time,
@@ -214,44 +146,18 @@ impl Record {
             substitutes: Vec::new(),
             flow: None,
             values: None,
-        }
+        };
+        request.backend = self.backend.into();
+        request.until = if self.follow == Follow::First { Until::FirstEnds } else { Until::AllEnd };
+        request.namespaces = !self.no_namespace;
+        request.cache_bytes = self.cache_bytes;
+        request
     }
 
-    fn meta(&self) -> Meta {
-        let flag = |on: bool, name: &str| on.then(|| name.to_owned());
-        let mut options: Vec<String> = self.pm.iter().map(|glob| format!("--pm={glob}")).collect();
-        options.extend(self.watch.iter().map(|symbol| format!("--watch={symbol}")));
-        options.extend(flag(self.loads, "--loads"));
-        options.extend(flag(self.infer, "--infer"));
-        options.extend(flag(self.real_time, "--real-time"));
-        options.extend(flag(self.real_random, "--real-random"));
-        options.extend(flag(self.real_tsc, "--real-tsc"));
-        options.extend(flag(self.operations == Some(Operations::Stdin), "--operations=stdin"));
-        Meta {
-            command: self.command.iter().map(|a| a.to_string_lossy().into_owned()).collect(),
-            cwd: env::current_dir().map(|d| d.display().to_string()).unwrap_or_default(),
-            recorder: if self.backend == Backend::Probe { "probe" } else { "step" }.to_owned(),
-            options,
-        }
-    }
-
-    fn finish(&self, recording: &Recording, output: &Output, conditions: Option<&Conditions>) -> Exit {
-        if let Err(error) = output.complete() {
-            render::error(format_args!(
-                "the trace is whole but cannot be renamed from {} to {}: {error}",
-                output.partial().display(),
-                output.wanted().display()
-            ));
-            return Exit::TargetFailed;
-        }
-        let path = infer::beside(output.wanted());
-        if let Some(Err(error)) = conditions.map(|conditions| conditions.save(&path)) {
-            render::error(error);
-            return Exit::TargetFailed;
-        }
+    fn finish(&self, recording: &Recording) -> Exit {
         if !self.quiet {
             let program = self.command[0].to_string_lossy();
-            Summary { program: &program, globs: &self.pm, recording, trace: output.wanted() }.print();
+            Summary { program: &program, globs: &self.pm, recording, trace: &self.output }.print();
         }
         if self.exit_with_target {
             return match recording.target {
@@ -259,25 +165,62 @@ impl Record {
                 ExitStatus::Signal(signal) => record::ending::by_signal(signal),
             };
         }
-        if recording.interrupted {
-            Exit::Interrupted
-        } else if !recording.activity.any() {
-            Exit::NoActivity
-        } else {
-            Exit::Clean
-        }
+        outcome(recording)
+    }
+}
+
+/// Runs a request; the conditions that follow from its flow go beside the trace. What failed is said.
+pub fn recorded(mut request: Request, infer: bool) -> Result<Recording, Exit> {
+    let inference = infer.then(|| Arc::new(Mutex::new(Inference::default())));
+    request.options.flow = inference.as_ref().map(|inference| FlowHandle::new(Arc::clone(inference)));
+    let beside = infer::beside(&request.trace);
+    let recording = request.run(StopRequest::from_signals()).map_err(|failed| say(&failed))?;
+    if let Some(Err(error)) = inference.map(|inference| conditions(&inference).save(&beside)) {
+        render::error(error);
+        return Err(Exit::TargetFailed);
+    }
+    Ok(recording)
+}
+
+/// What came of a recording, if the program's own end is not asked for.
+pub fn outcome(recording: &Recording) -> Exit {
+    if recording.interrupted {
+        Exit::Interrupted
+    } else if !recording.activity.any() {
+        Exit::NoActivity
+    } else {
+        Exit::Clean
+    }
+}
+
+/// What records a program for another command: as its own option, this is not on the command line.
+pub fn backend() -> record::request::Backend {
+    match env::var_os("FENCEPOST_BACKEND") {
+        Some(name) if name == "step" => record::request::Backend::Step,
+        _ => record::request::Backend::Probe,
+    }
+}
+
+/// A standard output that does not come into a document on ours: standard error. If there is none, nobody wants to see it.
+pub fn beside_documents() -> Stream {
+    io::stderr().as_fd().try_clone_to_owned().map_or(Stream::Null, |stderr| Stream::File(stderr.into()))
+}
+
+fn say(failed: &Failed) -> Exit {
+    render::error(&failed.error);
+    if failed.error.is_refusal() {
+        render::help(REFERENCE);
+    }
+    if let Some(path) = &failed.salvaged {
+        render::note(format_args!("the events recorded until then are in {}", path.display()));
+    }
+    match &failed.error {
+        RequestError::Host(HostError::Internal(_)) => Exit::Internal,
+        error if error.is_usage() => Exit::Usage,
+        _ => Exit::TargetFailed,
     }
 }
 
 fn conditions(inference: &Mutex<Inference>) -> Conditions {
     inference.lock().unwrap_or_else(PoisonError::into_inner).conditions()
-}
-
-/// Globs match absolute paths: one that names a file here is completed.
-fn absolute(glob: &str) -> String {
-    if glob.starts_with(['/', '*']) {
-        return glob.to_owned();
-    }
-    let here = env::current_dir().unwrap_or_default();
-    here.join(glob.strip_prefix("./").unwrap_or(glob)).display().to_string()
 }

@@ -11,7 +11,7 @@ use operation::equivalence::{judge_whole, somewhere};
 use recover::native::{Native, PoolFile};
 use recover::space::{self, Space};
 use report::words;
-use tempfile::TempDir;
+use supervise::temporary::Temporary;
 use trace::event::PoolId;
 use verdict::verdict::Verdict;
 
@@ -86,7 +86,7 @@ impl Replay {
 /// Copies of the crash images, for recovery to change.
 #[derive(Debug)]
 pub struct Images {
-    _folder: TempDir,
+    _folder: Temporary,
     files: Vec<(PathBuf, PathBuf)>,
     /// The files beside the pools.
     pub space: Space,
@@ -94,7 +94,7 @@ pub struct Images {
 
 impl Images {
     pub fn of(bundle: &Bundle) -> io::Result<Images> {
-        let folder = tempfile::Builder::new().prefix("fencepost-replay-").tempdir()?;
+        let folder = Temporary::new("replay")?;
         let mut files = Vec::new();
         for (number, (pool, image)) in bundle.pools.iter().enumerate() {
             let copy = folder.path().join(number.to_string());

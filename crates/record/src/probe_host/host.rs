@@ -1,6 +1,5 @@
 //! Records a target with the probe: start, collect, finish.
 
-use std::ffi::CString;
 use std::mem;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -45,24 +44,12 @@ pub struct ProbeRecorder<'a> {
     /// Size of the code caches; 0: the probe's default.
     pub cache_bytes: u64,
     pub probe: ProbeImage,
-    /// Where the target starts; none: where this process is.
-    pub directory: Option<CString>,
-    /// Its standard input, output and error; none: those of this process.
-    pub streams: Option<[i32; 3]>,
 }
 
 impl<'a> ProbeRecorder<'a> {
     /// With the usual settings.
     pub fn new(stop: &'a StopRequest) -> ProbeRecorder<'a> {
-        ProbeRecorder {
-            stop,
-            until: Until::AllEnd,
-            namespaces: true,
-            cache_bytes: 0,
-            probe: ProbeImage::Embedded,
-            directory: None,
-            streams: None,
-        }
+        ProbeRecorder { stop, until: Until::AllEnd, namespaces: true, cache_bytes: 0, probe: ProbeImage::Embedded }
     }
 
     /// Runs the target to its end and writes what it does to `writer`.
@@ -73,7 +60,7 @@ impl<'a> ProbeRecorder<'a> {
         mut writer: TraceWriter,
     ) -> Result<Recording, HostError> {
         let mut shared = Shared::create(0)?;
-        shared.configure(&target.path, &self.probe_options(options))?;
+        shared.configure(&target.path, &self.probe_options(target, options))?;
         for symbol in &options.watch {
             writer.watch(symbol);
         }
@@ -84,8 +71,8 @@ impl<'a> ProbeRecorder<'a> {
             namespaces: self.namespaces,
             mounts: &Mounts::default(),
             until_first: self.until == Until::FirstEnds,
-            directory: self.directory.as_deref(),
-            streams: self.streams,
+            directory: target.directory.as_deref(),
+            streams: target.streams,
         };
         let Launched { supervised, socket, isolation } = launch.start()?;
         let pools = PoolFiles::new(socket);
@@ -94,7 +81,7 @@ impl<'a> ProbeRecorder<'a> {
         collect(&shared, supervised, isolation, translator, self.stop)
     }
 
-    fn probe_options(&self, options: &RecordOptions) -> ProbeOptions {
+    fn probe_options(&self, target: &Target, options: &RecordOptions) -> ProbeOptions {
         ProbeOptions {
             pools: options.pm.clone(),
             watch: options.watch.clone(),
@@ -107,7 +94,7 @@ impl<'a> ProbeRecorder<'a> {
             operations_stdin: options.operations_stdin,
             substitutes: options.substitutes.clone(),
             files: options.files,
-            streams: self.streams,
+            streams: target.streams,
             cache_bytes: self.cache_bytes,
         }
     }

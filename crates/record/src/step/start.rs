@@ -36,6 +36,10 @@ struct Plan {
     path: CString,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
+    /// Where the target starts; none: where the recorder is.
+    directory: Option<CString>,
+    /// Its standard input, output and error; none: those of the recorder.
+    streams: Option<[i32; 3]>,
     /// The target reads its permission to go on here.
     gate: (OwnedFd, OwnedFd),
     /// Flags for the supervisor's `clone`.
@@ -56,6 +60,8 @@ pub fn start(target: &Target) -> Result<(Supervisor, Tid), StepError> {
         path: CString::new(target.path.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?,
         arguments: pointers(&target.arguments),
         environment: pointers(&target.environment),
+        directory: target.directory.clone(),
+        streams: target.streams,
         gate: pipe().map_err(failed)?,
         namespaces: libc::CLONE_NEWPID | libc::CLONE_NEWNS | user_namespace,
         uid_map: map(user),
@@ -187,7 +193,10 @@ fn become_target(plan: &Plan) -> ! {
             libc::signal(libc::SIGPIPE, libc::SIG_DFL);
             libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
             libc::personality(libc::ADDR_NO_RANDOMIZE as libc::c_ulong);
-            libc::execve(plan.path.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr());
+            let placed = plan.streams.iter().flatten().zip(0..).all(|(from, to)| libc::dup2(*from, to) >= 0);
+            if placed && plan.directory.as_ref().is_none_or(|dir| libc::chdir(dir.as_ptr()) == 0) {
+                libc::execve(plan.path.as_ptr(), plan.arguments.as_ptr(), plan.environment.as_ptr());
+            }
         }
         // Nothing else has run here: the exit code can only be the error number.
         libc::_exit(*libc::__errno_location())

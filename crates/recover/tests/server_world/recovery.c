@@ -321,7 +321,30 @@ static int act(const char *name, char **paths)
 	return 100;
 }
 
+/* Touches so many MiB and keeps them. */
+static int hoard(size_t mib)
+{
+	char *all = malloc(mib << 20);
+	if (!all)
+		return 8;
+	memset(all, 1, mib << 20);
+	/* The compiler would leave out what nobody reads. */
+	__asm__ volatile("" ::"r"(all) : "memory");
+	for (;;)
+		pause();
+}
+
 int main(int argc, char **argv)
 {
+	/* Before anything is done to a pool. */
+	if (argc > 2 && !strcmp(argv[1], "hoard-first"))
+		return hoard(900);
+	if (argc > 2 && !strcmp(argv[1], "spin-first"))
+		for (;;)
+			__asm__ volatile("");
+	if (argc > 2 && !strcmp(argv[1], "hoard")) {
+		map(argv[2], MAP_SHARED);
+		return hoard(200);
+	}
 	return argc < 3 ? 101 : act(argv[1], argv + 2);
 }

@@ -73,6 +73,16 @@ pub fn run_note(note: &RunNote) -> String {
         RunNote::RecoveryNotCrashed { event, why } => {
             format!("the recovery from event {} was not crashed: {why}", event.0)
         }
+        RunNote::SharedFiles { names } => {
+            const NAMED: usize = 5;
+            let more = names.len().saturating_sub(NAMED);
+            let more = if more > 0 { format!(" and {more} more files") } else { String::new() };
+            let named = names[..names.len().min(NAMED)].join(", ");
+            format!(
+                "recovery writes to {named}{more}, outside of the folders that are private to each run: recoveries can see what \
+                 earlier ones left there, so the result is not complete"
+            )
+        }
         RunNote::FilesAsLeft { names } => {
             let more = match names.len().saturating_sub(FILES) {
                 0 => String::new(),

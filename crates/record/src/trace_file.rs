@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 /// The name of a trace and the name that it has while it is written.
 #[derive(Debug)]
-pub struct Output {
+pub(crate) struct TraceFile {
     wanted: PathBuf,
     partial: PathBuf,
 }
 
-impl Output {
-    pub fn new(wanted: &Path) -> Output {
+impl TraceFile {
+    pub fn new(wanted: &Path) -> TraceFile {
         // Devices and pipes are written to as they are; renaming over them would replace them.
         let special = fs::metadata(wanted).is_ok_and(|m| !m.is_file() && !m.is_dir());
         let partial = if special {
@@ -22,17 +22,12 @@ impl Output {
             name.push(".partial");
             PathBuf::from(name)
         };
-        Output { wanted: wanted.to_owned(), partial }
+        TraceFile { wanted: wanted.to_owned(), partial }
     }
 
     /// Where to write.
     pub fn partial(&self) -> &Path {
         &self.partial
-    }
-
-    /// Where the whole trace will be.
-    pub fn wanted(&self) -> &Path {
-        &self.wanted
     }
 
     /// The trace is whole: gives it its name.
