@@ -143,7 +143,8 @@ fn a_run_without_a_crash_that_is_killed() {
 #[test]
 fn a_program_that_the_fork_server_refuses_is_compared_in_plain_mode() {
     let right = check(&case(&[]), "renames");
-    right.expect(0, &["note: recoveries ran in native mode, and every state was run: recovery renames or links a pool"]);
+    right
+        .expect(0, &["note: recoveries ran in native mode, and every state was run: recovery renames or links a pool"]);
     let bug = check(&case(&["-DBUG"]), "renames");
     assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
     assert!(bug.out.contains("not answered as in any run without a crash (the crash came after"), "{}", bug.out);

@@ -99,6 +99,7 @@ mod tests {
             dirtied: Vec::new(),
             pools_replaced: false,
             tree_changed: false,
+            outside: Vec::new(),
         }
     }
 
