@@ -71,11 +71,8 @@ fn opens(directory: i32, path: u64, flags: u64) {
     }
     let Some(path) = user::c_string(path).filter(|path| !path.is_empty()) else { return };
     match existing(directory, &path) {
-        Some((stat, real)) => {
-            if stat.is_regular() && flags & (O_ACCMODE | O_TRUNC) != 0 {
-                tell(&real);
-            }
-        }
+        Some((stat, real)) if stat.is_regular() && flags & (O_ACCMODE | O_TRUNC) != 0 => tell(&real),
+        Some(_) => {}
         None if flags & O_CREAT != 0 => tell_entry(directory, &path),
         None => {}
     }
