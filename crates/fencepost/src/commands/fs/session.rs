@@ -4,13 +4,13 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs as files;
+use std::io::{self, Read, Seek};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
 use check::session::Checked;
-use clap::{Args, Command as Clap, FromArgMatches};
 use drive::template::{replaced, words};
 use finding::blame::Libraries;
 use fs::oracle::Promises;
@@ -19,17 +19,18 @@ use fuse::judge::TreeJudge;
 use fuse::mounting::{self, Mounting};
 use fuse::reference::{ReferenceError, reference};
 use operation::boundaries::{BoundarySource, OperationBoundaries};
+use record::request::{Request, Stream};
 use recover::command::{Command, Input};
 use recover::limits::Limits;
 use runner::runner::ServedTree;
+use supervise::memory_file;
 use tempfile::TempDir;
 use trace::TraceReader;
 
 use super::check::Failed;
 use crate::commands::crash::Job;
 use crate::commands::options::crash::CrashOptions;
-use crate::commands::record::Record;
-use crate::commands::served::Served;
+use crate::commands::record::{backend, outcome, recorded};
 use crate::exit::Exit;
 use crate::render;
 
@@ -188,18 +189,20 @@ impl Laboratory {
     /// Records the daemon with its driver; the answers.
     fn record(&self, batch: &Batch, trace: &Path) -> Result<String, Failed> {
         self.reset()?;
-        let mut arguments: Vec<OsString> = vec!["record".into(), "--quiet".into(), "--output".into(), trace.into()];
-        arguments.extend(["--pm".into(), self.pool().into(), "--operations".into(), "stdin".into(), "--".into()]);
-        arguments.extend(self.driver());
-        let matches = Record::augment_args(Clap::new("record")).get_matches_from(arguments);
-        let record = Record::from_arg_matches(&matches).expect("the arguments are those of `record`");
-        let failed = |error: std::io::Error| Failed::Usage(format!("cannot give the driver its operations: {error}"));
+        let failed = |error: io::Error| Failed::Usage(format!("cannot give the driver its operations: {error}"));
         let lines: String = batch.steps.iter().map(|step| format!("{}\n", step.op)).collect();
-        let served = Served::begin(lines.as_bytes()).map_err(failed)?;
-        let exit = record.run();
-        let answers = served.end().map_err(failed)?;
+        let mut answers = memory_file::create(c"answers").map_err(failed)?;
+        let mut request = Request::new(self.driver(), trace);
+        request.options.pm = vec![self.pool().to_string_lossy().into_owned()];
+        request.options.operations_stdin = true;
+        request.backend = backend();
+        request.stdin = Stream::File(memory_file::holding(c"operations", lines.as_bytes()).map_err(failed)?);
+        request.stdout = Stream::File(answers.try_clone().map_err(failed)?);
+        let exit = recorded(request, false).map_or_else(|exit| exit, |recording| outcome(&recording));
+        let mut text = Vec::new();
+        answers.rewind().and_then(|()| answers.read_to_end(&mut text)).map_err(failed)?;
         match exit {
-            Exit::Clean => Ok(String::from_utf8_lossy(&answers).into_owned()),
+            Exit::Clean => Ok(String::from_utf8_lossy(&text).into_owned()),
             other => Err(Failed::Told(other)),
         }
     }
