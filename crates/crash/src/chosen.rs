@@ -15,6 +15,7 @@
 //! *visible* looks at every point. The choice depends on the trace and on the conditions alone, not on shards or workers.
 
 use std::cmp::Reverse;
+use std::sync::Arc;
 
 use infer::Conditions;
 use persistency::states::CrashState;
@@ -22,6 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use trace::event::{CodeAddr, ContextId, EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
+use crate::assumed::AssumedRepairs;
 use crate::kinds::{Candidate, Kind, Kinds, SiteNo, Way};
 use crate::rounds::Shard;
 use crate::search::SearchOptions;
@@ -57,12 +59,17 @@ impl Chosen {
     }
 
     /// What a search tries; nothing if it has no conditions.
-    pub fn of(reader: &TraceReader, survey: &Survey, options: &SearchOptions) -> Result<Chosen, WalkError> {
+    pub fn of(
+        reader: &TraceReader,
+        survey: &Survey,
+        options: &SearchOptions,
+        assumed: &Arc<AssumedRepairs>,
+    ) -> Result<Chosen, WalkError> {
         let mut chosen = Chosen::default();
         let Some(conditions) = options.conditions.as_ref().and_then(KnownConditions::get) else { return Ok(chosen) };
         for strategy in &options.strategies {
             if let StrategySpec::Inferred { times } = *strategy {
-                chosen.choose(reader, survey, options, conditions, times)?;
+                chosen.choose(reader, survey, options, assumed, conditions, times)?;
             }
         }
         Ok(chosen)
@@ -73,10 +80,12 @@ impl Chosen {
         reader: &TraceReader,
         survey: &Survey,
         options: &SearchOptions,
+        assumed: &Arc<AssumedRepairs>,
         conditions: &Conditions,
         times: u64,
     ) -> Result<(), WalkError> {
         let mut walk = Walk::new(reader, options.rules)?;
+        walk.assume(Arc::clone(assumed));
         let mut sites = Sites::new(reader);
         let mut kinds = Kinds::new(times);
         for (_, pick) in options.selection.wanted(survey, Shard::WHOLE) {

@@ -181,7 +181,7 @@ impl<'a> Search<'a> {
         let mut outcomes = noted.map(Journal::outcomes).unwrap_or_default();
         let known: FxHashSet<(u64, StrategySpec)> =
             outcomes.iter().flat_map(PointOutcome::covers).chain(self.covered.iter().copied()).collect();
-        let chosen = Arc::new(Chosen::of(self.reader, self.survey, self.options)?);
+        let chosen = Arc::new(Chosen::of(self.reader, self.survey, self.options, &self.assumed)?);
         let mut workers = Vec::new();
         for recovery in recoveries {
             let mut walk = Walk::new(self.reader, self.options.rules)?.with_chosen(Arc::clone(&chosen));

@@ -128,7 +128,7 @@ fn operations_that_are_marked() {
     let sandbox = sandbox();
     let found = reads_itself(&sandbox, "bug", &["--op-marks", "--ops", "ops"], "");
     assert_the_bug(&found);
-    assert!(found.out.contains("during operation 0 (`put 1 11`)"), "{}", found.out);
+    assert!(found.out.contains("operation 0 (`put 1 11`)"), "{}", found.out);
 }
 
 #[test]

@@ -232,8 +232,13 @@ fn of_every_kind_the_first_fourth_and_last_are_chosen() {
             fresh_from.push(fresh);
         }
         for (number, times) in [1, 3, u64::MAX].into_iter().enumerate() {
-            let chosen =
-                Chosen::of(reader, &survey, &options(&format!("inferred:{times}"), conditions.clone())).unwrap();
+            let chosen = Chosen::of(
+                reader,
+                &survey,
+                &options(&format!("inferred:{times}"), conditions.clone()),
+                &Arc::default(),
+            )
+            .unwrap();
             let states = slow.choose(times);
             let mut walk = Walk::new(reader, Rules::default()).unwrap();
             for ((point, _), &fresh) in survey.points().zip(&fresh_from) {
@@ -299,7 +304,8 @@ fn the_token_is_in_pm_and_the_key_is_not() {
         Counts::default(),
     );
     let survey = survey(&recorded.reader);
-    let chosen = Chosen::of(&recorded.reader, &survey, &options("inferred", conditions.clone())).unwrap();
+    let chosen =
+        Chosen::of(&recorded.reader, &survey, &options("inferred", conditions.clone()), &Arc::default()).unwrap();
     let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap().with_chosen(Arc::new(chosen));
     walk.advance_to(EventId(3)).unwrap();
     let view = walk.view();
@@ -326,7 +332,7 @@ fn states_behind(fillers: usize) -> usize {
     });
     let orders = vec![order(span(0, key, 8), span(0, token, 8))];
     let options = options("inferred", Conditions::new(orders, Vec::new(), Counts::default()));
-    let chosen = Chosen::of(&recorded.reader, &survey(&recorded.reader), &options).unwrap();
+    let chosen = Chosen::of(&recorded.reader, &survey(&recorded.reader), &options, &Arc::default()).unwrap();
     let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap().with_chosen(Arc::new(chosen));
     walk.advance_to(EventId(fillers as u64 + 2)).unwrap();
     let view = walk.view();

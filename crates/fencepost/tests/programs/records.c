@@ -22,7 +22,9 @@ static volatile struct record *records;
 
 static void open_pool(const char *path, int flags) {
     int fd = open(path, O_RDWR | flags, 0600);
-    if (fd < 0 || (flags && ftruncate(fd, BYTES))) {
+    struct stat told;
+    // A crash right after it was created leaves it empty.
+    if (fd < 0 || fstat(fd, &told) || (told.st_size < BYTES && ftruncate(fd, BYTES))) {
         perror(path);
         exit(90);
     }
