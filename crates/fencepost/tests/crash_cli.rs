@@ -347,7 +347,7 @@ fn misbehaves(act: &str, options: &[&str]) {
     line.extend(["--", "./records", &case.pool, "run", "1"]);
     let ran = case.run(&line);
     ran.golden_findings(&format!("recovery-{act}"));
-    assert!(ran.out.contains("\ntested 1 of 1 crash point ("), "{}", ran.out);
+    assert!(ran.out.contains("\ntested 2 of 2 crash points ("), "{}", ran.out);
     case.wait_until_forgotten();
     assert!(case.slots_left().is_empty());
     assert!(fs::metadata(case.sandbox.path(&case.pool)).is_ok_and(|pool| pool.len() == 4096 * 4));

@@ -61,6 +61,17 @@ pub struct NameVerdict {
     pub recorded: FoundName,
 }
 
+impl NameVerdict {
+    /// Both are regular files with the same mode.
+    pub fn differs_in_content_only(&self) -> bool {
+        let mode = |name: &FoundName| match name {
+            FoundName::Regular { mode, .. } => Some(*mode),
+            _ => None,
+        };
+        mode(&self.replayed).is_some() && mode(&self.replayed) == mode(&self.recorded)
+    }
+}
+
 impl VerifyReport {
     /// Does the trace explain the final content of every pool, and every name?
     pub fn is_same(&self) -> bool {

@@ -295,16 +295,19 @@ static void times_and_limits(void)
 
 static void processes(void)
 {
+	/* Stored before the fork: the order of these stores and of the child's end would be chance. */
+	int *status = room(4);
+	void *usage = room(144);
 	pid_t child = fork();
 	if (child == 0)
 		_exit(9);
-	int *status = room(4);
-	CHECK(syscall(SYS_wait4, child, status, 0, room(144)) == child && WEXITSTATUS(*status) == 9);
+	CHECK(syscall(SYS_wait4, child, status, 0, usage) == child && WEXITSTATUS(*status) == 9);
+	siginfo_t *info = room(128);
+	usage = room(144);
 	child = fork();
 	if (child == 0)
 		_exit(3);
-	siginfo_t *info = room(128);
-	CHECK(syscall(SYS_waitid, P_PID, child, info, WEXITED, room(144)) == 0 && info->si_status == 3);
+	CHECK(syscall(SYS_waitid, P_PID, child, info, WEXITED, usage) == 0 && info->si_status == 3);
 	child = fork();
 	if (child == 0) {
 		char *args[] = { text("sh"), text("-c"), text("exit $VALUE"), 0 }, *env[] = { text("VALUE=5"), 0 };

@@ -6,30 +6,31 @@ use std::process::Command;
 
 use targets::Compare;
 
-use crate::stream::ReadTree;
+use crate::stream::ComparedEvent;
 
 /// How many equal events are shown before the first difference.
 const LEAD: usize = 3;
 
 /// None if they agree.
-pub fn difference(step: &[ReadTree], probe: &[ReadTree], compare: Compare) -> Option<String> {
+pub fn difference(step: &[ComparedEvent], probe: &[ComparedEvent], compare: Compare) -> Option<String> {
     if compare.unordered {
         return unordered(step, probe);
     }
     if !compare.thread_events_float {
         return ordered(step, probe);
     }
-    let boundaries = |all: &[ReadTree]| all.iter().filter(|seen| seen.is_thread_boundary).count();
+    let boundaries = |all: &[ComparedEvent]| all.iter().filter(|seen| seen.is_thread_boundary).count();
     let (a, b) = (boundaries(step), boundaries(probe));
     if a != b {
         return Some(format!("{a} thread starts and ends under step, {b} under probe"));
     }
-    let rest =
-        |all: &[ReadTree]| -> Vec<ReadTree> { all.iter().filter(|seen| !seen.is_thread_boundary).cloned().collect() };
+    let rest = |all: &[ComparedEvent]| -> Vec<ComparedEvent> {
+        all.iter().filter(|seen| !seen.is_thread_boundary).cloned().collect()
+    };
     ordered(&rest(step), &rest(probe))
 }
 
-fn ordered(step: &[ReadTree], probe: &[ReadTree]) -> Option<String> {
+fn ordered(step: &[ComparedEvent], probe: &[ComparedEvent]) -> Option<String> {
     let at = (0..step.len().max(probe.len())).find(|&n| step.get(n) != probe.get(n))?;
     let mut text = format!("event {at} of {} (step) and {} (probe) differs\n", step.len(), probe.len());
     for (n, seen) in step.iter().enumerate().take(at).skip(at.saturating_sub(LEAD)) {
@@ -50,7 +51,7 @@ fn ordered(step: &[ReadTree], probe: &[ReadTree]) -> Option<String> {
     Some(text)
 }
 
-fn aspects(a: &ReadTree, b: &ReadTree) -> Vec<&'static str> {
+fn aspects(a: &ComparedEvent, b: &ComparedEvent) -> Vec<&'static str> {
     let mut found = Vec::new();
     for (differs, name) in [
         (a.what != b.what, "event"),
@@ -65,8 +66,8 @@ fn aspects(a: &ReadTree, b: &ReadTree) -> Vec<&'static str> {
     found
 }
 
-fn unordered(step: &[ReadTree], probe: &[ReadTree]) -> Option<String> {
-    let mut counts: BTreeMap<&ReadTree, i64> = BTreeMap::new();
+fn unordered(step: &[ComparedEvent], probe: &[ComparedEvent]) -> Option<String> {
+    let mut counts: BTreeMap<&ComparedEvent, i64> = BTreeMap::new();
     for seen in step {
         *counts.entry(seen).or_default() += 1;
     }
@@ -85,11 +86,11 @@ fn unordered(step: &[ReadTree], probe: &[ReadTree]) -> Option<String> {
     Some(text)
 }
 
-fn line(text: &mut String, label: &str, seen: &ReadTree) {
+fn line(text: &mut String, label: &str, seen: &ComparedEvent) {
     push(text, format_args!("{label}: {} at {}", shorten(&seen.what), symbol(&seen.pc)));
 }
 
-fn full(text: &mut String, label: &str, seen: &ReadTree) {
+fn full(text: &mut String, label: &str, seen: &ComparedEvent) {
     let thread = seen.thread.map(|n| format!(" thread {n}")).unwrap_or_default();
     push(text, format_args!("* {label}:{thread} {}\n    at {}", shorten(&seen.what), symbol(&seen.pc)));
     for frame in seen.path.iter().rev() {

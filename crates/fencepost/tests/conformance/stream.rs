@@ -7,7 +7,7 @@ use trace::{CodeAddr, Event, EventKind, FileEvent, FlushTarget, PoolId, Tables, 
 
 /// One event in words that do not depend on who recorded it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ReadTree {
+pub struct ComparedEvent {
     pub what: String,
     pub pc: String,
     /// Return addresses, outermost call first.
@@ -17,7 +17,7 @@ pub struct ReadTree {
 }
 
 /// Reads a trace whole.
-pub fn load(path: &Path, compare: Compare) -> Result<Vec<ReadTree>, String> {
+pub fn load(path: &Path, compare: Compare) -> Result<Vec<ComparedEvent>, String> {
     let reader = TraceReader::open(path).map_err(|error| error.to_string())?;
     if !reader.is_complete() {
         return Err(format!("{} is not complete: {:?}", path.display(), reader.ending()));
@@ -38,9 +38,9 @@ struct Names<'t> {
 }
 
 impl Names<'_> {
-    fn seen(&self, event: &Event<'_>, compare: Compare) -> ReadTree {
+    fn seen(&self, event: &Event<'_>, compare: Compare) -> ComparedEvent {
         let path = if compare.no_context { Vec::new() } else { self.path(event) };
-        ReadTree {
+        ComparedEvent {
             what: self.what(&event.kind),
             pc: self.code(event.pc),
             path,
