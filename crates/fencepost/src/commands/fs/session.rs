@@ -195,6 +195,8 @@ impl Laboratory {
         let mut request = Request::new(self.driver(), trace);
         request.options.pm = vec![self.pool().to_string_lossy().into_owned()];
         request.options.operations_stdin = true;
+        // The calls of the workload are served by the daemon, which is recorded too: nobody may wait for them with the order of events held.
+        request.options.files = false;
         request.backend = backend();
         request.stdin = Stream::File(memory_file::holding(c"operations", lines.as_bytes()).map_err(failed)?);
         request.stdout = Stream::File(answers.try_clone().map_err(failed)?);
