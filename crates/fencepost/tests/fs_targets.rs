@@ -66,7 +66,7 @@ fn check_twin(purpose: &str, workloads: &[&str]) -> Result<(), Failed> {
     if !findings.is_empty() {
         return Err(format!("the correct twin has findings: {findings:#?}").into());
     }
-    let number = |name: &str| summary["crash"][name].as_u64().unwrap_or(0);
+    let number = |name: &str| summary[name].as_u64().unwrap_or(0);
     if number("states_decided") == 0 || number("points_decided") != number("points_wanted") {
         return Err(format!("not everything was decided: {summary:#}").into());
     }

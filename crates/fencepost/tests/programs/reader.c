@@ -47,6 +47,8 @@ static int is(const char *name) { return !strcmp(way, name); }
 static void rename_pool(void) {
     char other[4096];
     snprintf(other, sizeof other, "%s.other", pool);
+    // A crash may have left it there.
+    unlink(other);
     if (link(pool, other) || unlink(other)) exit(90);
 }
 
