@@ -295,23 +295,23 @@ static void times_and_limits(void)
 
 static void processes(void)
 {
-	/* Stored before the fork: the order of these stores and of the child's end would be chance. */
+	/* Nothing is stored while a child runs: the order of events is the same in every run. */
 	int *status = room(4);
-	void *usage = room(144);
+	void *usage = room(144), *usage2 = room(144);
+	siginfo_t *info = room(128);
+	char *args[] = { text("sh"), text("-c"), text("exit $VALUE"), 0 }, *env[] = { text("VALUE=5"), 0 };
+	char *shell = text("/bin/sh"), **argv = PM(args), **envp = PM(env);
 	pid_t child = fork();
 	if (child == 0)
 		_exit(9);
 	CHECK(syscall(SYS_wait4, child, status, 0, usage) == child && WEXITSTATUS(*status) == 9);
-	siginfo_t *info = room(128);
-	usage = room(144);
 	child = fork();
 	if (child == 0)
 		_exit(3);
-	CHECK(syscall(SYS_waitid, P_PID, child, info, WEXITED, usage) == 0 && info->si_status == 3);
+	CHECK(syscall(SYS_waitid, P_PID, child, info, WEXITED, usage2) == 0 && info->si_status == 3);
 	child = fork();
 	if (child == 0) {
-		char *args[] = { text("sh"), text("-c"), text("exit $VALUE"), 0 }, *env[] = { text("VALUE=5"), 0 };
-		syscall(SYS_execve, text("/bin/sh"), PM(args), PM(env));
+		syscall(SYS_execve, shell, argv, envp);
 		_exit(99);
 	}
 	CHECK(waitpid(child, status, 0) == child && WEXITSTATUS(*status) == 5);

@@ -115,8 +115,8 @@ pub fn memory_read(call: Call) {
     if !pm::any() {
         return;
     }
-    // A debugger looks where it likes.
-    if call.nr == nr::PTRACE {
+    // A debugger looks where it likes, and in other processes.
+    if matches!(call.nr, nr::PTRACE | nr::PROCESS_VM_READV | nr::PROCESS_VM_WRITEV) {
         return notes::incomplete();
     }
     match buffers::reads(&call) {

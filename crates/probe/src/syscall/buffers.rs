@@ -305,6 +305,29 @@ fn content(start: u64, len: u64) -> Vec<u8> {
     bytes
 }
 
+/// The call with copies of what it reads from PM, for those who make it themselves. The copies must outlive it.
+pub fn with_copies(mut call: Call) -> (Call, Vec<Vec<u8>>) {
+    let mut copies = Vec::new();
+    let entry = syscalls::entry(call.nr).filter(|_| pm::any() && !readable_in_place());
+    for used in entry.map_or(&[][..], |entry| entry.uses).iter().filter(|used| used.access == Access::Read) {
+        let address = call.args[used.argument as usize];
+        let copy = match used.shape {
+            _ if address == 0 => None,
+            Shape::Text => user::c_string(address).map(|mut text| {
+                text.push(0);
+                text
+            }),
+            Shape::Bytes(length) => user::copy_in(address, length.most(&call.args, number_at).min(MOST_COPIED)),
+            _ => None,
+        };
+        if let Some(copy) = copy.filter(|copy| !pm::pieces(address, copy.len() as u64).is_empty()) {
+            call.args[used.argument as usize] = copy.as_ptr() as u64;
+            copies.push(copy);
+        }
+    }
+    (call, copies)
+}
+
 /// What the kernel will read of memory in this call. `None`: more than can be told.
 pub fn reads(call: &Call) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();

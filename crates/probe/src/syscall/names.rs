@@ -10,7 +10,7 @@ use wire::control::{FILE_SLOTS, option};
 use wire::record::{Header, file, kind};
 
 use super::dispatch::Call;
-use super::event;
+use super::{buffers, event};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring::{self, Order, control};
@@ -207,7 +207,9 @@ pub fn carry_out(thread: &mut Thread, call: Call, step: &Step) -> i64 {
     let header = Header { aux: step.op, ..event::header(thread, kind::FILE_AFTER) };
     let mut order = ring::order(thread);
     announce(&mut order, step);
-    let [a0, a1, a2, a3, a4, a5] = call.args;
+    // Paths may lie in PM.
+    let (passed, _copies) = buffers::with_copies(call);
+    let [a0, a1, a2, a3, a4, a5] = passed.args;
     let result = sys!(call.nr, a0, a1, a2, a3, a4, a5);
     if result >= 0 {
         order.put(header, &[]);
