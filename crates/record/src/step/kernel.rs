@@ -95,8 +95,8 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall, result: 
         libc::SYS_shmat | libc::SYS_shmdt | libc::SYS_brk => {}
         _ => {
             name_calls::after(session, task, call)?;
-            file_calls::after(session, task, call, result)?;
             buffers::after(session, task, call, Some(result))?;
+            file_calls::after(session, task, call, result)?;
         }
     }
     Ok(())
