@@ -1,6 +1,7 @@
 //! Every program of `targets/crash`, in every variant: it can be built, its workload ends well, and its recovery
 //! is content with the pool that the workload leaves, with no pool, and with one that was never created whole.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -21,8 +22,9 @@ fn start(words: &[String], env: &[(String, String)]) -> Output {
 
 fn sound(target: &CrashTarget, variant: Variant) -> Result<(), String> {
     let program = target.build(variant, &folder("crash-programs")).map_err(|error| error.to_string())?;
-    let pool = folder("crash-pools").join(format!("{}-{variant}.pool", target.name.replace('/', "-")));
-    let _ = fs::remove_file(&pool);
+    let beside = folder(&format!("crash-pools/{}-{variant}", target.name.replace('/', "-")));
+    let pool = beside.join("pool");
+    remove_all_but(&beside, &[])?;
     let ends_well = |what: &str, words: Vec<String>| {
         let output = start(&words, &target.env);
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -30,17 +32,36 @@ fn sound(target: &CrashTarget, variant: Variant) -> Result<(), String> {
         output.status.success().then_some(()).ok_or_else(text)
     };
     let recovery = || target.recover_command(&program, &pool);
+    // As under Fencepost: a recovery does not see what one before it left beside the pool.
+    let without_traces = |left: &[OsString]| remove_all_but(&beside, left);
     ends_well("recovery without a pool", recovery())?;
     ends_well("the workload", target.run_command(&program, &pool))?;
     let length = fs::metadata(&pool).map_err(|error| format!("{}: {error}", pool.display()))?.len();
+    let left = names(&beside)?;
     ends_well("recovery after the workload", recovery())?;
+    without_traces(&left)?;
     ends_well("recovery again", recovery())?;
     for (what, length) in [("recovery of an empty file", 0), ("recovery of zeros", length)] {
         let file = fs::File::create(&pool).map_err(|error| error.to_string())?;
         file.set_len(length).map_err(|error| error.to_string())?;
+        without_traces(&left)?;
         ends_well(what, recovery())?;
     }
-    fs::remove_file(&pool).map_err(|error| error.to_string())
+    fs::remove_dir_all(&beside).map_err(|error| error.to_string())
+}
+
+fn names(folder: &Path) -> Result<Vec<OsString>, String> {
+    let entries = fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    entries.map(|entry| entry.map(|entry| entry.file_name()).map_err(|error| error.to_string())).collect()
+}
+
+fn remove_all_but(folder: &Path, kept: &[OsString]) -> Result<(), String> {
+    for name in names(folder)?.into_iter().filter(|name| !kept.contains(name)) {
+        let path = folder.join(name);
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        removed.map_err(|error| format!("{}: {error}", path.display()))?;
+    }
+    Ok(())
 }
 
 fn suite(prefix: &str) {
