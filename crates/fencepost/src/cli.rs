@@ -20,32 +20,34 @@ const LONG_VERSION: &str = concat!(
 
 const AFTER_HELP: &str = "\
 Examples:
-  fencepost demo                                     watch it find a bug
-  fencepost check -- ./kv pool                       check a program
+  fencepost demo                     watch it find a bug
+  fencepost check -- ./kv pool       check a program; its recovery is the same command again
   fencepost check --recover './kv pool verify' -- ./kv pool load
-  fencepost explain FP0602                           what a finding means
+  fencepost explain FP0602           what a finding means
 
-Options can also be given as FENCEPOST_OPTION in the environment, and in fencepost.toml.
+Every command takes --color WHEN (auto, always, never) and --config FILE. Options can also be set
+as FENCEPOST_OPTION in the environment and in fencepost.toml. `fencepost COMMAND --help` shows the
+options that matter most, `--help-all` every one, `fencepost man COMMAND` the manual page.
 
 Exit codes:
   0    clean
   1    findings (trace verify: the trace does not explain the final pools)
-  2    wrong usage, or input that cannot be used
+  2    usage error or unreadable input
   3    the target failed or could not be recorded
-  4    no persistent-memory activity seen
-  5    nothing found, but the search was not complete (--require-complete)
+  4    no persistent-memory activity
+  5    nothing found, but the search was incomplete (--require-complete)
   70   internal error
-  130  interrupted (what was recorded is saved)";
+  130  interrupted (the recording is saved)";
 
-/// Finds crash-consistency bugs in programs that keep their state in persistent memory.
+/// Find crash-consistency bugs in programs that keep their state in persistent memory.
 #[derive(Debug, Parser)]
 #[command(name = "fencepost", version, long_version = LONG_VERSION, after_help = AFTER_HELP, propagate_version = true)]
 pub struct Cli {
-    /// When to use colours.
+    /// When to use color.
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t = Color::Auto)]
     #[arg(env = "FENCEPOST_COLOR", hide_env = true, display_order = 900)]
     color: Color,
-    /// The configuration. [default: fencepost.toml here or in a folder above, if there is one]
+    /// Configuration file. [default: fencepost.toml in this or the nearest parent directory]
     #[arg(long, global = true, value_name = "FILE")]
     #[arg(env = "FENCEPOST_CONFIG", hide_env = true, display_order = 901)]
     config: Option<PathBuf>,
@@ -55,13 +57,13 @@ pub struct Cli {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Color {
-    /// If the output is a terminal and NO_COLOR is not set.
+    /// If the output is a terminal and NO_COLOR is unset.
     Auto,
     Always,
     Never,
 }
 
-/// How results are printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MessageFormat {
     /// For people.
@@ -70,7 +72,7 @@ pub enum MessageFormat {
     Json,
 }
 
-/// How findings are printed.
+/// Output format of findings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum FindingFormat {
     /// For people.

@@ -4,6 +4,7 @@ mod cli;
 mod commands;
 mod config;
 mod exit;
+mod help;
 mod render;
 
 use std::panic::{self, UnwindSafe};

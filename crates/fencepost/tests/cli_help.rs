@@ -17,9 +17,12 @@ use cli_support::{Ran, Sandbox};
 /// What clap takes if there is no terminal.
 const WIDTH: usize = 100;
 
-fn help(sandbox: &Sandbox, command: &[String]) -> String {
+/// Commands with more options than `--help` shows.
+const LARGE: [&str; 7] = ["record", "check", "lint", "crash", "fuzz", "explore", "fs check"];
+
+fn help(sandbox: &Sandbox, command: &[String], option: &str) -> String {
     let mut arguments: Vec<&str> = command.iter().map(String::as_str).collect();
-    arguments.push("--help");
+    arguments.push(option);
     let mut fencepost = sandbox.command(&arguments);
     let ran: Ran = fencepost.env("COLUMNS", WIDTH.to_string()).output().expect("fencepost starts").into();
     ran.expect(0, &[]);
@@ -39,7 +42,7 @@ fn all() -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     let mut waiting: Vec<Vec<String>> = vec![Vec::new()];
     while let Some(command) = waiting.pop() {
-        let text = help(&sandbox, &command);
+        let text = help(&sandbox, &command, "--help");
         waiting.extend(subcommands(&text).into_iter().map(|name| [&command[..], &[name]].concat()));
         found.push((command, text));
     }
@@ -56,6 +59,14 @@ fn the_help_of_every_command() {
         });
         names.insert(format!("{name}.snap"));
     }
+    for command in LARGE {
+        let command: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let name = [&["fencepost".to_owned()][..], &command, &["all".to_owned()]].concat().join("-");
+        insta::with_settings!({ prepend_module_to_snapshot => false, omit_expression => true }, {
+            insta::assert_snapshot!(name.as_str(), help(&Sandbox::new(), &command, "--help-all"));
+        });
+        names.insert(format!("{name}.snap"));
+    }
     assert!(names.len() >= 16, "{names:?}");
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/snapshots");
     let files = fs::read_dir(folder).expect("readable").flatten().map(|entry| entry.file_name());
@@ -68,6 +79,36 @@ fn every_help_teaches_by_an_example() {
     for (command, text) in all() {
         assert!(text.contains("\nExamples:\n  "), "fencepost {} --help has no example", command.join(" "));
     }
+}
+
+/// Lines of a help text that name an option.
+fn options(help: &str) -> Vec<&str> {
+    help.lines().map(str::trim_start).filter(|line| line.starts_with("--") || line.starts_with('-')).collect()
+}
+
+#[test]
+fn the_help_of_check_shows_ten_options_and_help_all_every_one_in_a_group() {
+    let sandbox = Sandbox::new();
+    for command in LARGE {
+        let words: Vec<String> = command.split(' ').map(str::to_owned).collect();
+        let short = help(&sandbox, &words, "--help");
+        let all = help(&sandbox, &words, "--help-all");
+        // `--help` and `--help-all` themselves are not counted.
+        let shown = options(&short).len() - 2;
+        assert!(shown <= 11 && (command != "check" || shown == 10), "fencepost {command} --help shows {shown} options");
+        assert!(options(&all).len() > shown + 2, "fencepost {command} --help-all shows no more than --help");
+        assert!(!all.contains("\nOptions:\n"), "an option of fencepost {command} is in no group of help.rs:\n{all}");
+    }
+}
+
+/// A configuration and the environment set options, not whether help is printed.
+#[test]
+fn help_and_version_cannot_be_configured() {
+    let sandbox = Sandbox::new();
+    let mut fencepost = sandbox.command(&["lint", "nothing.fptrace"]);
+    fencepost.env("FENCEPOST_HELP", "true").env("FENCEPOST_HELP_ALL", "true").env("FENCEPOST_VERSION", "1");
+    let ran: Ran = fencepost.output().expect("fencepost starts").into();
+    ran.expect(2, &["nothing.fptrace"]);
 }
 
 /// Lines that were broken by hand and then by clap look torn.

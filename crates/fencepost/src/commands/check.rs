@@ -35,40 +35,39 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost check -- ./kv pool < operations                   the same command is the recovery
+  fencepost check -- ./kv pool < operations                   recovery: the same command again
   fencepost check --recover './kv pool verify' -- ./kv pool load
-  fencepost check --pm '/mnt/pmem/*' --budget 10m -- ./server --once
-  fencepost check --grammar kv.toml -- ./kv pool              operations, judged by their answers
+  fencepost check --grammar kv.toml -- ./kv pool              compare the answers to operations
   fencepost check --ops ops --op-command './tool pool {op}'   one process per operation
   fencepost check --ops ops --op-socket '{socket}' -- ./server {socket} pool
 
-What it does: runs the program once and records it; looks for misuse; then, for crash after
-crash, works out what could be left in persistent memory, runs the recovery on it, and names the
-stores to blame. Findings are confirmed on the uninstrumented program and can be shown again with
-`fencepost replay`.";
+Fencepost runs the program once and records its stores, flushes and fences. It lints the recording,
+then simulates power failures: it works out what each could leave in persistent memory, runs the
+recovery on it, and names the stores to blame. Every finding is confirmed on the uninstrumented
+program; `fencepost replay ID` reproduces it.";
 
-/// Check a program: record it, look for misuse, simulate power failures and run its recovery.
+/// Check a program: record it, lint it, simulate power failures and run its recovery.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Check {
+    /// Treat files that match this glob as pools; `*` matches `/` too. Repeatable.
+    /// [default: every file mapped shared and writable]
+    #[arg(long = "pm", value_name = "GLOB")]
+    pm: Vec<String>,
     #[command(flatten)]
     driver: DriverOptions,
     #[command(flatten)]
     options: CrashOptions,
-    /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
-    /// [default: every named file that is mapped shared and writable]
-    #[arg(long = "pm", value_name = "GLOB")]
-    pm: Vec<String>,
-    /// Let the program see the real time while it is recorded. Recoveries keep the virtual clock.
+    /// Record with the real clock. Recoveries always run on a virtual clock.
     #[arg(long)]
     real_time: bool,
-    /// Keep the recording, for `fencepost crash` and `fencepost lint`.
+    /// Keep the recording in FILE, for `fencepost crash` and `fencepost lint`.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Do not look for misuse.
+    /// Skip the lint.
     #[arg(long)]
     no_lint: bool,
-    /// How findings are printed.
+    /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     /// The program to check, and its arguments.

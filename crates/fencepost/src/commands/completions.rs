@@ -2,11 +2,11 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, ValueEnum};
 use clap_complete::generate;
 
-use crate::cli::Cli;
 use crate::exit::Exit;
+use crate::help;
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -40,7 +40,7 @@ impl Completions {
         };
         // Into memory first: the generator panics if it cannot write, as to a pipe that was closed.
         let mut script = Vec::new();
-        generate(generator, &mut Cli::command(), "fencepost", &mut script);
+        generate(generator, &mut help::command(), "fencepost", &mut script);
         let mut out = io::stdout().lock();
         render::ended(out.write_all(&script).and_then(|()| out.flush()))
     }

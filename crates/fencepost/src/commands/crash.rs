@@ -30,37 +30,35 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost crash run.fptrace                               the recorded command is the recovery
-  fencepost crash --recover './kv pool check' run.fptrace   another command is
-  fencepost crash --strategy program-order --budget none run.fptrace
-  fencepost crash --shard 2/3 --journal two run.fptrace     a third of the work
+  fencepost crash run.fptrace                                recovery: the recorded command again
+  fencepost crash --recover './kv pool verify' run.fptrace   another recovery
+  fencepost crash --shard 2/3 --journal two run.fptrace      a third of the work
   fencepost crash --merge one --merge two --merge three run.fptrace
 
-A search that was stopped (Ctrl-C, the budget, a kill) goes on from its journal when it is started
-again.";
+If a search stops (Ctrl-C, the budget, a kill), the same command continues from its journal.";
 
-/// Simulate power failures on a recording, run recovery on what they leave, and name the stores to blame.
+/// Simulate power failures on a recording, run recovery, and name the stores to blame.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Crash {
-    /// The recording.
+    /// The recording to crash.
     #[arg(value_name = "TRACE")]
     trace: PathBuf,
     #[command(flatten)]
     options: CrashOptions,
-    /// Do one part of the work: 1/3, 2/3 and 3/3 are all of it.
+    /// Do part K of N of the work.
     #[arg(long, value_name = "K/N")]
     shard: Option<Shard>,
-    /// Where decided crash points are noted, to go on from. [default: TRACE.journal, TRACE.K-of-N.journal for shards]
+    /// File that saves progress, to continue from. [default: TRACE.journal; TRACE.K-of-N.journal for shards]
     #[arg(long, value_name = "FILE")]
     journal: Option<PathBuf>,
-    /// Keep no journal, and do not go on from one.
+    /// Neither write a journal nor continue from one.
     #[arg(long, conflicts_with = "journal")]
     no_journal: bool,
-    /// Put the journals of other searches together instead of searching. Repeatable.
+    /// Merge the journals of shards instead of searching. Repeatable.
     #[arg(long, value_name = "JOURNAL", conflicts_with_all = ["shard", "journal", "no_journal"])]
     merge: Vec<PathBuf>,
-    /// How findings are printed.
+    /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     #[command(flatten)]

@@ -16,25 +16,25 @@ use crate::render;
 const EXAMPLES: &str = "\
 Examples:
   fencepost debug 1a2b3c4d
-  fencepost debug 1a2b3c4d -- -batch -ex continue -ex backtrace
+  fencepost debug 1a2b3c4d -- -batch -ex continue -ex backtrace    print the stack of the failure
 
-gdb stops the recovery when it is about to open a pool. The pool itself is not touched: recovery
-finds a private copy of the crash image in its place.";
+gdb stops the recovery just before it opens a pool. Recovery sees a private copy of the crash image
+in place of the pool; the pool is not touched.";
 
 /// Run the recovery of a finding under gdb, stopped before it opens the pool.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Debug {
-    /// The finding, as the report names it; its first digits are enough.
+    /// Id of the finding; its first digits are enough.
     #[arg(value_name = "ID")]
     id: String,
-    /// Where findings are.
+    /// Folder of findings.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     bundles: PathBuf,
-    /// The debugger.
+    /// Debugger to run.
     #[arg(long, value_name = "PROGRAM", default_value = "gdb")]
     gdb: PathBuf,
-    /// Further arguments for gdb, after the recovery has been stopped.
+    /// Further arguments for gdb; commands among them run once the recovery has stopped.
     #[arg(last = true, value_name = "ARG")]
     arguments: Vec<OsString>,
 }

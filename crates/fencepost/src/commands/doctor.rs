@@ -16,15 +16,15 @@ Examples:
   fencepost doctor
   fencepost doctor --message-format json
 
-Nothing is changed. Exit codes:
-  0  Fencepost works here, if need be with the fallbacks that are named
-  2  its engine does not run";
+`doctor` changes nothing. Exit codes:
+  0  Fencepost works here, possibly with the fallbacks that it names
+  2  the engine does not run";
 
-/// Check what this machine allows, and say what follows from it.
+/// Check whether this machine allows what Fencepost needs.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {
-    /// How the results are printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = Format::Human, value_name = "FORMAT")]
     message_format: Format,
 }

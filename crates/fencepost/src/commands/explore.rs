@@ -32,69 +32,71 @@ mod words;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost explore -- ./kv pool                                   64 free bytes on standard input
-  fencepost explore --seed ops.txt -- ./kv pool                    the bytes of a file are free
+  fencepost explore -- ./kv pool                       64 symbolic bytes on standard input
+  fencepost explore --seed ops.txt -- ./kv pool        start from a file; all its bytes are symbolic
   fencepost explore --symbolic 'put {key:sym} {value:sym:4}' -- ./kv pool
-  fencepost explore -- ./import pool @@                            a file that the program opens
-  fencepost explore -- ./tool pool 'set={name:sym}'                parts of an argument
-  fencepost explore --reach kv.c:123 -- ./kv pool                  an input that executes a line
+  fencepost explore -- ./import pool @@                symbolic bytes in a file
+  fencepost explore -- ./tool pool 'set={name:sym}'    symbolic parts of an argument
+  fencepost explore --reach kv.c:123 -- ./kv pool      find an input that executes a line
 
-Each path that executes new code is linted; with --check its crash states are tested as well. Every
-finding comes with the input that shows it.";
+Fencepost lints each path that executes new code; with --check it tests its crash states too. Every
+finding comes with an input that shows it.";
 
-/// Find inputs by solving: follow what depends on the input, and take the other side of branches.
+/// Find inputs with a solver: track what depends on the input, and take the other side of branches.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Explore {
-    /// A line of standard input with free parts: `{NAME:sym}`, or `{NAME:sym:BYTES}`. Repeatable, a line each.
+    /// A line of standard input with symbolic parts: `{NAME:sym}` or `{NAME:sym:BYTES}`. Repeatable.
     #[arg(long, value_name = "TEMPLATE", conflicts_with = "seed")]
     symbolic: Vec<String>,
-    /// The input to begin with, standard input or `@@`; all its bytes are free.
+    /// Input to start from, for standard input or `@@`; all its bytes are symbolic.
     #[arg(long, value_name = "FILE")]
     seed: Option<PathBuf>,
-    /// How many bytes are free if neither --symbolic nor --seed says so.
+    /// Number of symbolic bytes without --symbolic and --seed.
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     bytes: u32,
-    /// Look for an input that executes this line, and end with it.
+    /// Stop at the first input that executes this line.
     #[arg(long, value_name = "FILE:LINE")]
     reach: Option<SourceLine>,
-    /// Which branch is solved next.
+    /// Which branch to solve next.
     #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = Search::PmAware)]
     search: Search,
-    /// Seconds to explore.
+    /// How long to explore, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     time: u64,
-    /// Runs of the program, at most.
+    /// Stop after N runs of the program.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     runs: u64,
-    /// Of random choices.
+    /// Seed for random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     random_seed: u64,
-    /// Milliseconds for one query.
+    /// Time limit of one solver query, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 2000)]
     query_limit: u64,
-    /// Seconds for one run of the program.
+    /// Time limit of one run, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10)]
     run_limit: u64,
-    /// `embedded`, or an SMT-LIB 2 solver to ask after it: z3, cvc5, bitwuzla, or a path. [default: one that is installed]
+    /// `embedded`, or an SMT-LIB 2 solver to ask if the embedded one gives up: z3, cvc5, bitwuzla, or a path.
+    /// [default: one that is installed]
     #[arg(long, value_name = "SOLVER")]
     solver: Option<String>,
-    /// Test crash states, too, on each path that executes new PM instructions: runs `fencepost check` on its input.
+    /// Run `fencepost check` on each input that executes new PM instructions.
     #[arg(long)]
     check: bool,
-    /// For --check: the recovery command.
+    /// Recovery command for --check.
     #[arg(long, value_name = "CMD", requires = "check")]
     recover: Option<String>,
-    /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
+    /// Treat files that match this glob as pools; `*` matches `/` too. Repeatable.
+    /// [default: every file mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
     pm: Vec<String>,
-    /// Where inputs go that executed new code or show a finding.
+    /// Folder for inputs that executed new code or show a finding.
     #[arg(short, long, value_name = "FOLDER", default_value = "fencepost-explore")]
     output: PathBuf,
-    /// How findings and the summary are printed.
+    /// Output format of findings and the summary.
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     message_format: MessageFormat,
-    /// The program and its arguments; `@@` is the input file.
+    /// The program and its arguments; `@@` stands for a file with the input.
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
@@ -103,7 +105,7 @@ pub struct Explore {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Search {
-    /// From where the most PM code that never ran can be reached.
+    /// The branch that leads to the most PM code that never ran.
     PmAware,
     /// The oldest branch first.
     Breadth,

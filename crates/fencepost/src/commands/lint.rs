@@ -29,35 +29,36 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost lint run.fptrace                         check a recording
-  fencepost lint -- ./kv pool                        record a program and check it
-  fencepost lint --severity FP0301=allow run.fptrace without that rule
-  fencepost lint --fail-on performance run.fptrace   exit with 1 on waste, too
+  fencepost lint -- ./kv pool                        record a program and lint the recording
+  fencepost lint run.fptrace                         lint a recording
+  fencepost lint --allow FP0301 run.fptrace          without that rule
+  fencepost lint --fail-on performance run.fptrace   exit with 1 on needless flushes and fences too
   fencepost explain FP0101                           what a rule means
 
-Rules about PMDK transactions need the calls of pmemobj_tx_*: `lint -- CMD` watches them by
-itself.";
+`fencepost explain` lists all rules. Rules about PMDK transactions need the calls of pmemobj_tx_*,
+which `lint -- CMD` records; for a recording of your own, see `fencepost record --watch`.";
 
 /// Find misuse of persistent memory: missing and needless flushes and fences, broken transactions.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Lint {
-    /// The recording to check.
+    /// The recording to lint.
     #[arg(value_name = "TRACE", required_unless_present = "command", conflicts_with = "command")]
     trace: Option<PathBuf>,
-    /// What survives a power failure: `adr` (the memory controller) or `eadr` (the caches, too).
+    /// What survives a power failure: `adr`, the memory controller's queues; `eadr`, the caches as well.
     #[arg(long, default_value = "adr", value_name = "MODEL")]
     model: ModelKind,
-    /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
+    /// Count only sfence and mfence as fences, not locked instructions.
     #[arg(long)]
     strict_fences: bool,
-    /// How findings are printed.
+    /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
-    /// As for `fencepost record`: files that are pools.
+    /// Treat files that match this glob as pools; `*` matches `/` too. Repeatable.
+    /// [default: every file mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB", requires = "command")]
     pm: Vec<String>,
-    /// The program to record and check, and its arguments.
+    /// The program to record and lint, and its arguments.
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]

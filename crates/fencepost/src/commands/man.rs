@@ -2,12 +2,12 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory};
+use clap::Args;
 use clap_mangen::Man as Page;
 
-use crate::cli::Cli;
 use crate::config::did_you_mean;
 use crate::exit::Exit;
+use crate::help;
 use crate::render;
 
 const EXAMPLES: &str = "\
@@ -29,7 +29,7 @@ pub struct Man {
 
 impl Man {
     pub fn run(&self) -> Exit {
-        let mut root = Cli::command();
+        let mut root = help::command();
         // Gives every command its full name (`fencepost trace dump`) and the options that all have.
         root.build();
         let mut command = &root;

@@ -16,7 +16,7 @@ A grammar is a TOML file:
   insert = \"i {newkey} {value}\"     {newkey}: a key that was not used before
   delete = \"d {key}\"                {key}: one that was; {anykey}: either; {value}: a number
   [weights]
-  insert = 3                        how often, compared with the others; 1 if nothing is said
+  insert = 3                        how often, relative to the others; default 1
   [readback]
   queries = [\"g {key}\", \"n\"]        asked at the end of every run; with {key}: for every used key
   [keys]
@@ -34,23 +34,23 @@ pub enum Ops {
     Generate(Generate),
 }
 
-/// Make operations from a grammar: the same for the same seed.
+/// Generate operations from a grammar: the same for the same seed.
 #[derive(Args, Debug)]
 #[command(after_help = GRAMMAR)]
 pub struct Generate {
-    /// What operations look like.
+    /// The grammar.
     #[arg(long, value_name = "FILE")]
     grammar: PathBuf,
-    /// How many operations.
+    /// Number of operations.
     #[arg(long, value_name = "N", default_value_t = 200)]
     count: usize,
-    /// Another seed makes other operations.
+    /// Seed for random choices.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     seed: u64,
-    /// Where to write the operations. [default: standard output]
+    /// File to write the operations to. [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Where to write the queries of the readback. [default: nowhere]
+    /// File to write the readback queries to.
     #[arg(long, alias = "tail", value_name = "FILE")]
     readback: Option<PathBuf>,
 }

@@ -30,51 +30,52 @@ Examples:
   fencepost record --pm '/mnt/pmem/*' -- ./server       only these files are pools
   fencepost record -o run.fptrace --watch put -- ./kv   name the trace; record calls of `put`
 
-The program's own output is left alone; what Fencepost has to say goes to standard error.";
+`fencepost lint`, `fencepost crash` and `fencepost trace` work on the recording. The program's
+output is left alone; Fencepost writes to standard error.";
 
 /// Run a program and record what it does to persistent memory.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Record {
-    /// Files that are pools: a glob over the path; `*` matches `/` too. Repeatable.
-    /// [default: every named file that is mapped shared and writable]
+    /// Treat files that match this glob as pools; `*` matches `/` too. Repeatable.
+    /// [default: every file mapped shared and writable]
     #[arg(long = "pm", value_name = "GLOB")]
     pm: Vec<String>,
-    /// Record the calls of this function, with arguments and result. Repeatable.
+    /// Record calls of this function, with arguments and result. Repeatable.
     #[arg(long, value_name = "SYMBOL")]
     watch: Vec<String>,
-    /// Record loads from persistent memory as well.
+    /// Record loads from persistent memory too.
     #[arg(long)]
     loads: bool,
-    /// Follow how data and branches depend on persistent memory, for `fencepost crash --strategy inferred`: what is likely to hold goes
-    /// to FILE.conditions.
+    /// Infer likely conditions between stores from data and control dependence, for `fencepost crash --strategy inferred`;
+    /// they go to FILE.conditions.
     #[arg(long, conflicts_with = "loads")]
     infer: bool,
-    /// What separates operations: `stdin` serves standard input line by line and marks each line as one.
+    /// Mark operations: `stdin` serves standard input one line at a time, and each line is an operation.
     #[arg(long, value_enum, value_name = "WHERE")]
     operations: Option<Operations>,
-    /// Let the program see the real time instead of a virtual clock.
+    /// Use the real clock instead of a virtual one.
     #[arg(long)]
     real_time: bool,
-    /// Let the program see real randomness instead of a fixed sequence.
+    /// Use real randomness instead of a fixed sequence.
     #[arg(long)]
     real_random: bool,
-    /// Let the program see the real time-stamp counter.
+    /// Use the real time-stamp counter.
     #[arg(long)]
     real_tsc: bool,
-    /// What records: the in-process engine, or the slow single-stepping reference.
+    /// Recorder: the in-process engine, or the slow single-stepping reference.
     #[arg(long, value_enum, default_value_t = Backend::Probe, env = "FENCEPOST_BACKEND", hide_env = true)]
     backend: Backend,
-    /// Where the trace goes.
+    /// File to write the trace to.
     #[arg(short, long, value_name = "FILE", default_value = "fencepost.fptrace")]
     output: PathBuf,
-    /// When the recording is over; `first` kills the processes that outlive the program itself.
+    /// When to end the recording; `first` kills processes that outlive the program.
     #[arg(long, value_enum, default_value_t = Follow::All)]
     follow: Follow,
-    /// End as the program ended, with its exit code or by its signal.
+    /// Exit as the program did, with its exit code or by its signal.
     #[arg(long)]
     exit_with_target: bool,
-    /// Say nothing but errors.
+    /// Print only errors.
     #[arg(short, long)]
     quiet: bool,
     /// Do not use a PID namespace.

@@ -21,20 +21,20 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost replay 1a2b3c4d
-  fencepost replay --bundles /ci/artifacts/.fencepost 1a2b
+  fencepost replay 1a2b3c4d                                  a finding of the last check
+  fencepost replay --bundles /ci/artifacts/.fencepost 1a2b   a finding from CI
 
-The pool itself is not touched: recovery finds a private copy of the crash image in its place.
-Exit code 1 says that the failure is still there, 0 that recovery passes now.";
+Recovery sees a private copy of the crash image in place of the pool; the pool is not touched.
+Exit code 1: the failure is still there. 0: recovery passes.";
 
-/// Run recovery again on the crash image of a finding, without instrumentation.
+/// Reproduce a finding: run recovery on its crash image, without instrumentation.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Replay {
-    /// The finding, as the report names it; its first digits are enough.
+    /// Id of the finding; its first digits are enough.
     #[arg(value_name = "ID")]
     id: String,
-    /// Where findings are.
+    /// Folder of findings.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     bundles: PathBuf,
 }

@@ -16,25 +16,25 @@ use crate::render;
 
 const EXAMPLES: &str = "\
 Examples:
-  fencepost report                                   of the last check in this folder
+  fencepost report                                   the last check in this folder
   fencepost report --bundles ci/.fencepost -o crashes.html
   fencepost report --all                             older findings as well
 
-One file, which needs neither network nor other files: for every finding its source, the cache
-lines around the crash with a slider, the bytes that recovery found, stacks and the repair.
-`fencepost check --html FILE` writes it at once, also if nothing was found.";
+The report is one self-contained file. For every finding it shows the source, the cache lines around
+the crash, the bytes that recovery found, call paths and the repair. `fencepost check --html FILE`
+writes the same report right away, even if nothing was found.";
 
-/// Make an HTML report of the last check from its findings' bundles.
+/// Write an HTML report of the last check.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Report {
-    /// Where findings are.
+    /// Folder of findings.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     bundles: PathBuf,
-    /// Where to put the report.
+    /// File to write the report to.
     #[arg(short, long, value_name = "FILE", default_value = "fencepost-report.html")]
     output: PathBuf,
-    /// All findings that have bundles there, not only those of the last run.
+    /// Include findings of earlier runs.
     #[arg(long)]
     all: bool,
 }

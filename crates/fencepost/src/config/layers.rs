@@ -12,6 +12,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::file::{ConfigError, ConfigFile, Setting};
 use crate::cli::Cli;
+use crate::help;
 
 /// Most of these are about Fencepost itself: a broken configuration must not keep anybody from them.
 const UNCONFIGURED: [&str; 10] =
@@ -23,7 +24,7 @@ pub fn parse() -> Result<Cli, ConfigError> {
     let root = Cli::command().mut_subcommands(|command| {
         if is_configured(command.get_name()) { command.mut_args(mirrored) } else { command }
     });
-    let matches = root.clone().get_matches_from(&arguments);
+    let matches = help::arrange(root.clone()).get_matches_from(&arguments);
     let matches = match matches.subcommand() {
         Some((name, given)) if is_configured(name) => configured(&root, &arguments, &matches, name, given)?,
         _ => None,
@@ -71,7 +72,7 @@ fn configured(
     }
     // Without the file all was well.
     let refused = |error: clap::Error| ConfigError::Value { path: file.path.clone(), told: reason(&error) };
-    root.try_get_matches_from(arguments).map(Some).map_err(refused)
+    help::arrange(root).try_get_matches_from(arguments).map(Some).map_err(refused)
 }
 
 /// An option whose values are separated by commas is one list, which is replaced as a whole.

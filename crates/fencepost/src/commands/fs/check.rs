@@ -28,78 +28,78 @@ Examples:
   fencepost fs check --ops operations --mkfs ... --fuse ...
   fencepost fs check --fuzz 200 --seed 7 --mkfs ... --fuse ...
 
-The daemon must stay in the foreground (libfuse: -f), and should have one thread (-s). {pool} is
-the file that it maps, and {mount} where it mounts: Fencepost chooses both, in a folder and a mount
+The daemon must stay in the foreground (libfuse: -f) and should have one thread (-s). {pool} is the
+file that it maps and {mount} the directory where it mounts; Fencepost chooses both, in a mount
 namespace of its own. docs/file-systems.md says what must hold after a crash.";
 
-/// Check a file system in user space: crash it inside system calls, mount what is left, compare the trees.
+/// Check a user-space file system: crash it inside system calls, mount what is left, compare the trees.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct FsCheck {
-    /// The daemon, with {pool} and {mount} in its command.
+    /// Command that starts the daemon, with {pool} and {mount}.
     #[arg(long, value_name = "CMD")]
     fuse: String,
-    /// Makes the file system in {pool}. [default: the daemon does, if there is none]
+    /// Command that makes the file system in {pool}. [default: the daemon makes it]
     #[arg(long, value_name = "CMD")]
     mkfs: Option<String>,
-    /// Crash a bounded exhaustive set of workloads. [default: seq-1]
+    /// Test a bounded exhaustive set of workloads. [default: seq-1]
     #[arg(long, value_name = "SET", conflicts_with_all = ["ops", "fuzz"])]
     ace: Option<AceSet>,
-    /// Crash the workloads in this file (`fencepost fs workloads` prints such).
+    /// Test the workloads in this file (`fencepost fs workloads` prints some).
     #[arg(long, value_name = "FILE", conflicts_with = "fuzz")]
     ops: Option<PathBuf>,
-    /// Crash so many random workloads.
+    /// Test N random workloads.
     #[arg(long, value_name = "N")]
     fuzz: Option<u64>,
-    /// Of random workloads: others with another seed.
+    /// Seed for random workloads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Operations of a random workload.
+    /// Number of operations in a random workload.
     #[arg(long, value_name = "N", default_value_t = 12)]
     length: usize,
-    /// Workloads that share a recording.
+    /// Number of workloads per recording.
     #[arg(long, value_name = "N", default_value_t = 56, value_parser = clap::value_parser!(u64).range(1..))]
     batch: u64,
-    /// The file system promises that a write happens as a whole or not at all.
+    /// The file system promises atomic writes: a crash leaves all of a write or nothing of it.
     #[arg(long)]
     atomic_writes: bool,
-    /// The file system promises only what was synced (fsync, fdatasync, sync).
+    /// The file system guarantees only what fsync, fdatasync or sync covered.
     #[arg(long)]
     needs_fsync: bool,
-    /// Which states to try at each crash point.
+    /// Crash states to test at each crash point (see `fencepost check --help`).
     #[arg(long, value_name = "LIST", default_value = "program-order,guaranteed-only,few-lines:2")]
     strategy: String,
     /// How long to search for failing states in each batch: 30s, 5m, 2h, or `none`.
     #[arg(long, value_name = "TIME", default_value = "none")]
     budget: String,
-    /// Recoveries at a time. [default: the number of processors]
+    /// Number of recoveries to run in parallel. [default: the number of processors]
     #[arg(short, long, value_name = "N")]
     jobs: Option<usize>,
-    /// A recovery that takes longer hangs.
+    /// Treat a recovery that runs longer as hung.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     timeout: String,
-    /// How recoveries run: forks of a warm daemon, or a new one each time.
+    /// How to run recoveries: as forks of a warm daemon (`fork-server`), or a new one each time (`native`).
     #[arg(long, value_name = "ENGINE", default_value = "fork-server")]
     engine: String,
-    /// Run every state, also those that recovery cannot tell from one that was run.
+    /// Run recovery on every state, even if an earlier run shows that it cannot tell the two apart.
     #[arg(long)]
     no_equivalence: bool,
-    /// What survives a power failure: `adr` (the memory controller) or `eadr` (the caches, too).
+    /// What survives a power failure: `adr`, the memory controller's queues; `eadr`, the caches as well.
     #[arg(long, value_name = "MODEL", default_value = "adr")]
     model: String,
-    /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
+    /// Count only sfence and mfence as fences, not locked instructions.
     #[arg(long)]
     strict_fences: bool,
-    /// Where to put findings, for `fencepost replay`.
+    /// Folder for findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = evidence::bundle::FOLDER)]
     bundles: PathBuf,
-    /// Write a report there: one HTML file, with everything in it.
+    /// Write an HTML report to FILE: one self-contained page.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How progress is shown, on standard error.
+    /// How to show progress on standard error.
     #[arg(long, value_name = "STYLE", default_value = "auto")]
     progress: String,
-    /// How findings are printed.
+    /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     #[command(flatten)]

@@ -16,7 +16,7 @@ Examples:
   fencepost fs workloads --ace seq-3 --count         how many there are
   fencepost fs workloads --fuzz 100 --seed 7         100 random workloads
 
-Each workload makes what its last operation needs; `crash` marks the operation that is crashed.";
+Each workload first makes what its last operation needs; `crash` marks the operation in which power fails.";
 
 /// Print workloads: one system call per line.
 #[derive(Args, Debug)]
@@ -25,16 +25,16 @@ pub struct Workloads {
     /// A bounded exhaustive set.
     #[arg(long, value_name = "SET", required_unless_present = "fuzz")]
     ace: Option<AceSet>,
-    /// So many random workloads.
+    /// N random workloads.
     #[arg(long, value_name = "N", conflicts_with = "ace")]
     fuzz: Option<u64>,
-    /// Of random workloads: others with another seed.
+    /// Seed for random workloads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Operations of a random workload.
+    /// Number of operations in a random workload.
     #[arg(long, value_name = "N", default_value_t = 12)]
     length: usize,
-    /// Only say how many there are.
+    /// Print only their number.
     #[arg(long)]
     count: bool,
 }

@@ -23,17 +23,17 @@ Examples:
   fencepost fuzz replay 12                       case 12 of the campaign in fuzz-out
   fencepost fuzz replay --keep there 25173935    the case of a finding, with its pools";
 
-/// Run a case of a campaign again: its input on its starting pool, which is rebuilt from the first case on.
+/// Run a test case of a campaign again: rebuild its starting pool, then run its input.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Replay {
-    /// The campaign.
+    /// Folder of the campaign.
     #[arg(short, long, value_name = "FOLDER", default_value = "fuzz-out")]
     out: PathBuf,
-    /// Put the starting pools there, and what the case leaves, instead of throwing them away.
+    /// Keep the starting pools and the resulting pools in FOLDER.
     #[arg(long, value_name = "FOLDER")]
     keep: Option<PathBuf>,
-    /// The number of a case, or the id of a finding.
+    /// Number of a test case, or id of a finding.
     #[arg(value_name = "CASE")]
     case: String,
 }

@@ -48,79 +48,79 @@ pub struct CrashOptions {
     pub operations: OperationOptions,
     #[command(flatten)]
     pub resume: ResumeOptions,
-    /// The command that opens the pools after a crash. [default: the recorded command again, with an empty standard input]
+    /// Command that opens the pools after a crash. [default: the recorded command again, with empty standard input]
     #[arg(long, value_name = "CMD")]
     pub recover: Option<String>,
-    /// A command that inspects the recovered pools.
+    /// Command that inspects the recovered pools; a nonzero exit is a failure.
     #[arg(long, value_name = "CMD")]
     pub checker: Option<String>,
-    /// Files that recovery shall find as they were at the crash, beside those in the folders of the pools and in the working
-    /// directory: a glob over the path; `*` matches `/` too. Repeatable.
+    /// Further files to restore to their content at the crash. Those beside the pools and in the working directory always are.
+    /// `*` matches `/` too. Repeatable.
     #[arg(long, value_name = "GLOB")]
     pub files: Vec<String>,
     /// Exit codes that mean success, separated by commas.
     #[arg(long, value_name = "CODES", value_delimiter = ',', default_values_t = [0], value_parser = exit_code)]
     pub exit_ok: Vec<i32>,
-    /// A line of output that matches this regular expression is a failure. Repeatable.
+    /// Treat a line of output that matches this regular expression as a failure. Repeatable.
     #[arg(long, value_name = "REGEX")]
     pub fail_pattern: Vec<String>,
     /// How long to search for failing states: 30s, 5m, 2h, or `none`.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = budget)]
     pub budget: BudgetTime,
-    /// Which states to try at each crash point, separated by commas: program-order, guaranteed-only, inferred, few-lines:LINES,
-    /// torn, random:SEED:STATES, visible[:STATES].
-    /// [default: program-order,guaranteed-only,visible:64; with operations inferred as well]
+    /// Crash states to test at each crash point, separated by commas: program-order, guaranteed-only, inferred,
+    /// few-lines:LINES[:STATES], torn, random:SEED:STATES, visible[:STATES].
+    /// [default: program-order,guaranteed-only,few-lines:1:256,visible:64; with operations, inferred as well]
     #[arg(long, value_name = "LIST")]
     strategy: Option<String>,
-    /// Take every crash point in the order of the trace, not first those whose call path is new.
+    /// Test crash points in trace order. By default, new call paths come first.
     #[arg(long)]
     pub every: bool,
-    /// Take at most so many crash points with the same call path.
+    /// Test at most N crash points per call path.
     #[arg(long, value_name = "N", conflicts_with = "every")]
     pub occurrences: Option<u64>,
-    /// Where crash points are: before flushes and `fences`, or after all `stores` as well. [default: fences; with --model eadr stores]
+    /// Where power may fail: before flushes and `fences`, or also after `stores`. [default: fences; with --model eadr: stores]
     #[arg(long, value_name = "WHERE")]
     points: Option<Density>,
-    /// Crash inside functions that create pools (pmemobj_create and its like), too.
+    /// Also crash inside functions that create pools, such as pmemobj_create.
     #[arg(long)]
     pub creation: bool,
-    /// What survives a power failure: `adr` (the memory controller) or `eadr` (the caches, too).
+    /// What survives a power failure: `adr`, the memory controller's queues; `eadr`, the caches as well.
     #[arg(long, default_value = "adr", value_name = "MODEL")]
     pub model: ModelKind,
-    /// Take only sfence and mfence for fences, not locked instructions that happen to be there.
+    /// Count only sfence and mfence as fences, not locked instructions.
     #[arg(long)]
     pub strict_fences: bool,
-    /// A recovery that takes longer hangs.
+    /// Treat a recovery that runs longer as hung.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     pub timeout: Duration,
-    /// Memory that a recovery may use, in MiB.
+    /// Memory limit of a recovery, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 1024)]
     pub memory: u64,
-    /// Processes that a recovery may have at a time.
+    /// Process limit of a recovery.
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub processes: u32,
-    /// How recoveries run: forks of a warm process, or the native program each time.
+    /// How to run recoveries: as forks of a warm process, or natively from the start each time.
     #[arg(long, value_enum, default_value_t = Engine::ForkServer)]
     pub engine: Engine,
-    /// Recoveries at a time. [default: the number of processors]
+    /// Number of recoveries to run in parallel. [default: the number of processors]
     #[arg(short, long, value_name = "N")]
     pub jobs: Option<usize>,
-    /// Run every state that a strategy names, also those that recovery cannot tell from one that was run.
+    /// Run recovery on every state, even if an earlier run shows that it cannot tell the two apart.
     #[arg(long)]
     pub no_equivalence: bool,
-    /// Let power fail a second time, during recovery: recoveries of some crash points are recorded and crashed in turn.
+    /// Also simulate power failures during recovery: record and crash the recoveries of some crash points.
     #[arg(long)]
     pub again: bool,
-    /// Exit with 5 if nothing was found but not every state that recovery can tell apart was decided at every crash point.
+    /// Exit with 5 if nothing was found but the search was not exhaustive at every crash point.
     #[arg(long)]
     pub require_complete: bool,
-    /// Where to put findings, for `fencepost replay`.
+    /// Folder for findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     pub bundles: PathBuf,
-    /// Write a report there: one HTML file, with everything in it.
+    /// Write an HTML report to FILE: one self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
-    /// How progress is shown, on standard error.
+    /// How to show progress on standard error.
     #[arg(long, value_enum, value_name = "STYLE", default_value_t)]
     pub progress: ProgressStyle,
 }

@@ -15,26 +15,26 @@ use super::operation::OperationOptions;
 
 #[derive(Args, Clone, Debug)]
 pub struct DriverOptions {
-    /// Run this command for every operation, which takes the place of {op}: `./tool pool {op}`. Its answer is what it writes, and
-    /// its exit status.
+    /// Run this command once per operation, with the operation in place of {op}: `./tool pool {op}`. Its output and exit status
+    /// are the answer.
     #[arg(long, value_name = "CMD", conflicts_with = "op_socket")]
     pub op_command: Option<String>,
-    /// The program is a server: send it operations here and wait for each answer. 127.0.0.1:{port} and {socket} are chosen
-    /// freely, and put into its command line, too; or 127.0.0.1:PORT, or a path.
+    /// The program is a server: send operations to this address and wait for each answer. 127.0.0.1:{port} and {socket} let
+    /// Fencepost choose, and are replaced in the program's arguments too; or give 127.0.0.1:PORT or a path.
     #[arg(long, value_name = "ADDR")]
     pub op_socket: Option<String>,
-    /// Where an answer of the server ends.
+    /// How the server marks the end of an answer.
     #[arg(long, value_enum, value_name = "PROTOCOL", default_value_t = OpProtocol::Line)]
     pub op_protocol: OpProtocol,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum OpProtocol {
-    /// At the end of the line.
+    /// One line.
     Line,
-    /// As in RESP; operations are inline commands.
+    /// RESP; operations are inline commands.
     Redis,
-    /// As in the text protocol; data follows on the line of its command.
+    /// The text protocol; data stands on the line of its command.
     Memcached,
 }
 

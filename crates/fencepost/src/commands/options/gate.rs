@@ -18,18 +18,18 @@ use crate::exit::Exit;
 use crate::render;
 
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "What fails")]
+#[command(next_help_heading = "Exit code")]
 pub struct GateOptions {
     /// Exit with 1 on findings of this severity or worse.
     #[arg(long, value_enum, value_name = "LEVEL", default_value_t = FailOn::Error)]
     fail_on: FailOn,
-    /// Findings that are intended, with reasons (TOML).
+    /// File of findings to ignore, each with a reason (TOML).
     #[arg(long, value_name = "FILE")]
     suppressions: Option<PathBuf>,
-    /// Fail only on findings that are not in this file: what an earlier run printed as `json` or `sarif`.
+    /// Fail only on findings that are not in this file, which an earlier run wrote as `json` or `sarif`.
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Write the findings of this run there, for --baseline.
+    /// Write this run's findings to FILE, for --baseline.
     #[arg(long, value_name = "FILE")]
     write_baseline: Option<PathBuf>,
 }

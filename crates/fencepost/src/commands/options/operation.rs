@@ -16,35 +16,35 @@ const QUERIES: usize = 256;
 
 #[derive(Args, Clone, Debug)]
 pub struct OperationOptions {
-    /// Operations for the program's standard input, one per line. After a crash it must answer the rest of them as if
-    /// the one under way had happened, or as if it had not.
+    /// File of operations, one per line, to feed to the program's standard input. After a crash, its answers must show the
+    /// interrupted operation either complete or absent.
     #[arg(long, value_name = "FILE")]
     pub ops: Option<PathBuf>,
-    /// Queries to ask at the end of every run, one per line: they make losses visible.
+    /// File of queries, one per line, to ask at the end of every run: they make lost data visible.
     #[arg(long, alias = "tail", value_name = "FILE", requires = "ops")]
     pub readback: Option<PathBuf>,
-    /// What operations look like: they and the readback are made from it (see `fencepost ops generate --help`).
+    /// Generate the operations and the readback from this grammar (see `fencepost ops generate --help`).
     #[arg(long, value_name = "FILE", conflicts_with_all = ["ops", "readback"])]
     pub grammar: Option<PathBuf>,
-    /// How many operations to make from the grammar.
+    /// Number of operations to generate.
     #[arg(long, value_name = "N", default_value_t = 200)]
     pub count: usize,
-    /// Another seed makes other operations.
+    /// Seed for generated operations.
     #[arg(long, value_name = "NUMBER", default_value_t = 1)]
     pub seed: u64,
-    /// Operations that a recovered process is asked before the readback.
+    /// Operations to run after the crash, before the readback.
     #[arg(long, alias = "horizon", value_name = "N", default_value_t = OPERATIONS_AFTER)]
     pub operations_after: usize,
-    /// Queries of the readback that a recovered process is asked: those about operations near the crash, and a sample.
+    /// Readback queries to ask after a crash: those about operations near the crash, and a sample of the rest.
     #[arg(long, alias = "tail-queries", value_name = "N", default_value_t = QUERIES)]
     pub readback_queries: usize,
-    /// Simulate no crash before the first operation. Otherwise crashes in the set-up get a tenth of the budget.
+    /// Simulate no crash before the first operation. By default, crashes during setup get a tenth of the budget.
     #[arg(long)]
     pub after_setup: bool,
-    /// Simulate no crash before operation N, counted from 0.
+    /// Simulate no crash before operation N, counting from 0.
     #[arg(long, value_name = "N")]
     pub skip_operations: Option<usize>,
-    /// A line with this text in it is a window: the operations between happen at the same time, in any order.
+    /// TEXT separates operations on one line that run concurrently: they may take effect in any order.
     #[arg(long, value_name = "TEXT")]
     pub window_separator: Option<String>,
 }

@@ -17,24 +17,24 @@ use super::operation::{OperationOptions, read};
 
 #[derive(Args, Clone, Debug)]
 pub struct ResumeOptions {
-    /// The program reads operations itself: each call of this function begins one.
+    /// The program reads its own operations: each call of this function begins one.
     #[arg(long, value_name = "SYMBOL")]
     pub op_begin: Option<String>,
-    /// A call of this function ends the operation. [default: the return of the one that began it]
+    /// A call of this function ends the operation. [default: the return of the --op-begin function]
     #[arg(long, value_name = "SYMBOL")]
     pub op_end: Option<String>,
-    /// The program reads operations itself, and marks them (see marks/fencepost.h and the crate fencepost-marks).
+    /// The program reads its own operations and marks them (see marks/fencepost.h and the crate fencepost-marks).
     #[arg(long, conflicts_with = "op_begin")]
     pub op_marks: bool,
-    /// The command that goes on after a crash: with {pool}, {next}, the first operation that had not begun, and {k}, the one
-    /// under way.
+    /// Command that continues after a crash. {pool} is the pool, {k} the interrupted operation, {next} the first one that had
+    /// not begun.
     #[arg(long, value_name = "CMD")]
     pub resume: Option<String>,
-    /// The command that runs all operations but {k}, for the answers that are right if it did not happen.
+    /// Command that runs all operations except {k}: it gives the right answers if {k} did not happen.
     #[arg(long, value_name = "CMD")]
     pub without: Option<String>,
-    /// These commands and the program write their answers there, one line per operation, instead of to standard output;
-    /// {answers}: a file of Fencepost's choice, also in commands.
+    /// File to which the program and these commands write their answers, one line per operation, instead of standard output.
+    /// {answers} lets Fencepost choose, and is replaced in commands too.
     #[arg(long, value_name = "FILE")]
     pub answers: Option<String>,
 }

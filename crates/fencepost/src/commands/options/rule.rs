@@ -11,24 +11,24 @@ use lint::rule::Rule;
 use lint::script::Script;
 
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Rules of the lint")]
+#[command(next_help_heading = "Rules")]
 pub struct RuleOptions {
-    /// Switch a rule off. Repeatable.
+    /// Disable a rule. Repeatable.
     #[arg(long, value_name = "RULE")]
     allow: Vec<String>,
-    /// Count a rule's findings as errors. Repeatable.
+    /// Report a rule's findings as errors. Repeatable.
     #[arg(long, value_name = "RULE")]
     deny: Vec<String>,
     /// Change a rule's severity: error, performance, warning, note or allow. Repeatable.
     #[arg(long, value_name = "RULE=LEVEL")]
     severity: Vec<String>,
-    /// Give a rule what it needs to know: FP0403.types=NUMBER,... Repeatable.
+    /// Set a rule's parameter: FP0403.types=NUMBER,... Repeatable.
     #[arg(long, value_name = "RULE.NAME=VALUE")]
     set: Vec<String>,
-    /// Rules of your own (rhai). Repeatable.
+    /// File of your own rules (Rhai). Repeatable.
     #[arg(long, value_name = "FILE")]
     rules: Vec<PathBuf>,
-    /// Never blame code in such a library; a pattern over its file name. Repeatable.
+    /// Never blame code in libraries whose file name matches. Repeatable.
     #[arg(long = "library", alias = "libraries", value_name = "GLOB")]
     libraries: Vec<String>,
 }

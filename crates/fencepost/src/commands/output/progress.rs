@@ -21,10 +21,10 @@ const TICK: Duration = Duration::from_millis(500);
 /// How progress is shown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub enum ProgressStyle {
-    /// A line that is written over on a terminal, plain lines elsewhere.
+    /// One updating line on a terminal, plain lines elsewhere.
     #[default]
     Auto,
-    /// A line now and then, none in the first ten seconds.
+    /// A line every few seconds, after the first ten.
     Plain,
     Never,
 }

@@ -25,7 +25,7 @@ pub struct Stat {
     /// The trace.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     message_format: MessageFormat,
 }

@@ -16,7 +16,7 @@ const EXAMPLES: &str = "\
 Examples:
   fencepost trace verify fencepost.fptrace
 
-Ends with 1 if a pool's final content is not what the events make of its initial content.";
+Exit code 1: a pool's final content is not what the events make of its initial content.";
 
 const JSON_VERSION: u32 = 1;
 
@@ -27,7 +27,7 @@ pub struct Verify {
     /// The trace.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// How the result is printed.
+    /// Output format.
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     message_format: MessageFormat,
 }
