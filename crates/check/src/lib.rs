@@ -1,12 +1,24 @@
-//! A check session: from a trace to confirmed findings.
+//! Checks a program: records it, looks for misuse, simulates power failures, runs its recovery, and names the stores to blame.
 //!
-//! [`session`] ties it together: search, analyse, explain, confirm, write bundles. [`again`] crashes recoveries in turn.
+//! [`run()`] is the whole of it, for programs that bring their own harness; a [`Request`] says what to run. [`search`] does the same for a
+//! recording that is there already. Beneath, [`session`] ties a search together: analyse, explain, confirm, write bundles;
+//! [`again`] crashes recoveries in turn.
 
 pub mod again;
 mod analysis_deadline;
+pub mod code_path;
 mod confirm;
 mod hint;
+pub mod operations;
 mod passes;
+pub mod recording;
 mod recovery_hints;
+pub mod request;
+pub mod run;
+pub mod search;
 pub mod session;
+pub mod settings;
 pub mod transient;
+
+pub use request::Request;
+pub use run::run;

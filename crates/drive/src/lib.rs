@@ -14,6 +14,7 @@ pub mod address;
 pub mod answers;
 pub mod attend;
 pub mod command;
+pub mod driver;
 pub mod error;
 pub mod fuse;
 pub mod input;

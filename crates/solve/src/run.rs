@@ -51,6 +51,8 @@ pub struct Runner {
     limit: Duration,
     kept: Vec<Kept>,
     begun: SystemTime,
+    /// The program's whole environment; that of this process to begin with.
+    pub env: Vec<(OsString, OsString)>,
 }
 
 /// A file that is put back before each run: its content, or that there was none.
@@ -92,6 +94,7 @@ impl Runner {
             limit,
             kept: Vec::new(),
             begun: SystemTime::now(),
+            env: std::env::vars_os().collect(),
         };
         for argument in command.iter().skip(1) {
             let path = Path::new(argument);
@@ -159,7 +162,7 @@ impl Runner {
             values: Some(InputFile { device: identity.dev(), inode: identity.ino() }),
             ..RecordOptions::default()
         };
-        let mut target = Target::resolve(&command)?;
+        let mut target = Target::resolve_in(&command, &self.env, None)?;
         let trace = self.folder.join("run.fptrace");
         // A writer does not overwrite.
         let _ = fs::remove_file(&trace);

@@ -1,34 +1,30 @@
 //! `fencepost check`: record, lint, crash, recover, report, in one go.
 
 use std::ffi::OsString;
-use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
-use check::transient;
+use check::Request;
+use check::code_path;
+use check::request::Observer;
+use check::run::{CheckError, Outcome};
+use check::session::Phase;
 use clap::Args;
-use finding::finding::Finding;
-use lint::lint::{Active, Options};
-use lint::registry;
-use operation::boundaries::{BoundarySource, OperationBoundaries};
-use operation::workload::Workload;
-use persistency::model::Fences;
-use record::request::{Request, Stream};
-use runner::reference::error::ReferenceError;
-use runner::reference::run::all_read;
-use supervise::memory_file;
-use supervise::temporary::Temporary;
+use record::recording::Recording;
+use record::stop::StopRequest;
 use trace::TraceReader;
 
-use super::code_path::{choose_for, choose_for_line};
-use super::crash::{Job, printed};
+use super::crash::{printed, say_interrupted, say_search_failed, say_unjudged, warn_of};
 use super::options::crash::CrashOptions;
 use super::options::driver::DriverOptions;
 use super::options::gate::{Gate, GateOptions};
 use super::options::rule::RuleOptions;
+use super::output::code_path::say_choice;
 use super::output::findings::print;
-use super::output::html::{Outcome, can_be_written};
+use super::output::html::{self, can_be_written};
+use super::output::progress::Progress;
 use super::record::summary::say_failure;
-use super::record::{backend, beside_documents, outcome, recorded};
+use super::record::{backend, beside_documents, say};
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -81,166 +77,103 @@ pub struct Check {
 
 impl Check {
     pub fn run(&self) -> Exit {
-        let choice = match &self.driver.op_command {
-            Some(line) => choose_for_line(line),
-            None => choose_for(&self.command),
-        };
-        choice.say();
         // What is wrong with the options is said before the program runs.
-        let (rules, gate) = match self.ready() {
+        let (request, gate) = match self.request() {
             Ok(ready) => ready,
             Err(text) => {
                 render::error(text);
                 return Exit::Usage;
             }
         };
-        let folder = match Temporary::new("check") {
-            Ok(folder) => folder,
-            Err(error) => {
-                render::error(format_args!("cannot make a temporary folder for the trace: {error}"));
-                return Exit::Usage;
-            }
-        };
-        let trace = self.output.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
-        let (recorded, answers) = match self.record(&trace, &rules) {
-            Ok(recorded) => recorded,
-            Err(text) => {
-                render::error(text);
-                return Exit::Usage;
-            }
-        };
-        if matches!(recorded, Exit::Clean | Exit::NoActivity) {
-            say_failure(&trace);
-        }
-        match recorded {
-            Exit::Clean => {}
-            // A program that was refused its operations does nothing.
-            Exit::NoActivity if self.told_unread(&trace) => return Exit::TargetFailed,
-            Exit::NoActivity => {
+        let trace = self.output.clone();
+        let watcher = Watcher { options: &self.options, trace, progress: OnceLock::new() };
+        let checked = check::run(Request { observer: &watcher, ..request });
+        drop(watcher);
+        match checked {
+            Ok(outcome) => self.report(&outcome, gate),
+            Err(CheckError::Record(error)) => say(&error),
+            Err(CheckError::Interrupted) => Exit::Interrupted,
+            Err(CheckError::NoActivity) => {
                 render::warning("no persistent-memory activity: there is nothing to check");
                 render::help("`fencepost record` on the same command says more");
-                return Exit::NoActivity;
+                Exit::NoActivity
             }
-            failed => return failed,
-        }
-        let reader = match TraceReader::open(&trace) {
-            Ok(reader) => reader,
+            Err(CheckError::Unread(error)) => say_unjudged(&error),
+            Err(CheckError::Search(failed)) => say_search_failed(failed),
             Err(error) => {
                 render::error(error);
-                return Exit::Usage;
+                Exit::Usage
             }
-        };
-        self.judge(&reader, &trace, rules, gate, answers)
-    }
-
-    /// Says why, if the program has not read its operations.
-    fn told_unread(&self, trace: &Path) -> bool {
-        if self.options.resume.any() {
-            return false;
         }
-        let Ok(Some(workload)) = self.options.operations.workload() else { return false };
-        let Ok(reader) = TraceReader::open(trace) else { return false };
-        let read = OperationBoundaries::of(&reader, &BoundarySource::Events)
-            .map_err(ReferenceError::from)
-            .and_then(|boundaries| all_read(&reader, &boundaries, &workload));
-        read.is_err_and(|error| {
-            let error = if self.driver.any() { error.driven() } else { error };
-            render::error(&error);
-            render::help(error.advice());
-            true
-        })
     }
 
-    fn ready(&self) -> Result<(Vec<Active>, Gate), String> {
+    /// Everything that the options say.
+    fn request(&self) -> Result<(Request<'static>, Gate), String> {
+        let resume = &self.options.resume;
         can_be_written(self.options.html.as_deref())?;
         self.driver.fits(&self.options.operations, &self.command)?;
-        let resume = &self.options.resume;
         if resume.any() && self.driver.any() {
             return Err("--op-begin and --op-marks are for programs that read operations themselves; leave out --op-command and --op-socket".into());
         }
-        resume.fits(&self.options.operations, self.options.recover.as_deref())?;
-        Ok((self.rules()?, self.gate.open()?))
-    }
-
-    fn rules(&self) -> Result<Vec<Active>, String> {
-        if self.no_lint { Ok(Vec::new()) } else { self.rules.activate() }
-    }
-
-    /// Records the program; how that ended, and what it answered to its operations.
-    fn record(&self, trace: &Path, rules: &[Active]) -> Result<(Exit, Option<Vec<u8>>), String> {
-        let failed = |error: io::Error| format!("cannot give the program its operations: {error}");
-        let resume = &self.options.resume;
-        let operations = if resume.any() { None } else { self.options.operations.workload()? };
+        let operations = self.options.operations()?;
+        let rules = if self.no_lint { Vec::new() } else { self.rules.activate()? };
+        let gate = self.gate.open()?;
         let separator = self.options.operations.window_separator.as_deref();
         let command = resume.recorded(&self.driver.driven(&self.command, separator)?)?;
-        let mut request = Request::new(command, trace);
-        request.options.pm.clone_from(&self.pm);
-        request.options.watch = registry::watches(rules).into_iter().chain(resume.watches().cloned()).collect();
-        request.options.operations_stdin = operations.is_some();
-        request.options.real_time = self.real_time;
-        request.backend = backend();
-        let mut answers = None;
-        if operations.is_some() || resume.any() {
-            let given = operations.as_ref().map_or(&[][..], Workload::operations);
-            let file = memory_file::create(c"answers").map_err(failed)?;
-            request.stdin = Stream::File(memory_file::holding(c"operations", given).map_err(failed)?);
-            request.stdout = Stream::File(file.try_clone().map_err(failed)?);
-            answers = Some(file);
-        } else if self.message_format.is_document() {
-            request.stdout = beside_documents();
+        let mut request = Request::new(command);
+        request.recording.options.pm.clone_from(&self.pm);
+        request.recording.options.real_time = self.real_time;
+        request.recording.backend = backend();
+        if self.message_format.is_document() {
+            request.recording.stdout = beside_documents();
         }
-        let exit = recorded(request, self.options.breaks_conditions()).map_or_else(|exit| exit, |it| outcome(&it));
-        let answers = answers.map(|mut file| {
-            let mut bytes = Vec::new();
-            file.rewind().and_then(|()| file.read_to_end(&mut bytes)).map(|_| bytes)
+        let env = &mut request.recording.env;
+        say_choice(match &self.driver.op_command {
+            Some(line) => code_path::choose_for_line(line, env),
+            None => code_path::choose_for(&self.command, env),
         });
-        Ok((exit, answers.transpose().map_err(failed)?))
+        request.trace.clone_from(&self.output);
+        request.operations = operations;
+        request.rules = rules;
+        request.libraries = self.rules.libraries();
+        request.settings = self.options.settings()?;
+        request.stop = StopRequest::from_signals();
+        Ok((request, gate))
     }
 
-    fn judge(
-        &self,
-        reader: &TraceReader,
-        trace: &Path,
-        rules: Vec<Active>,
-        gate: Gate,
-        recorded: Option<Vec<u8>>,
-    ) -> Exit {
-        let misuse = match self.lint(reader, rules) {
-            Ok(misuse) => misuse,
-            Err(text) => {
-                render::error(text);
-                return Exit::Usage;
-            }
-        };
-        let job = Job { options: &self.options, trace, shard: None, journal: None, merge: &[], recorded, served: None };
-        match job.session(reader, &self.rules.libraries()) {
-            Ok((checked, interrupted)) => {
-                let mut misuse = misuse;
-                if self.options.operations.workload().is_ok_and(|workload| workload.is_some()) {
-                    transient::confirm(&mut misuse, &checked);
-                }
-                let judged = gate.judge(checked.findings.iter().cloned().chain(misuse).collect());
-                let exit = self.options.end(judged.any_fails(), interrupted, &checked.coverage);
-                let outcome =
-                    Outcome { reader, checked: &checked, judged: &judged, options: &self.options, interrupted };
-                printed(
-                    print(reader, &checked, &judged, self.message_format, exit),
-                    outcome.write(judged.finish(reader.event_count(), exit)),
-                )
-            }
-            Err(exit) => exit,
+    fn report(&self, outcome: &Outcome, gate: Gate) -> Exit {
+        let Outcome { reader, checked, interrupted, .. } = outcome;
+        if *interrupted {
+            say_interrupted(None);
+        }
+        let judged = gate.judge(outcome.findings().cloned().collect());
+        let exit = self.options.end(judged.any_fails(), *interrupted, &checked.coverage);
+        let page =
+            html::Outcome { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };
+        printed(
+            print(reader, checked, &judged, self.message_format, exit),
+            page.write(judged.finish(reader.event_count(), exit)),
+        )
+    }
+}
+
+/// Says what the user should know before the search, and shows how that goes.
+#[derive(Debug)]
+struct Watcher<'a> {
+    options: &'a CrashOptions,
+    trace: Option<PathBuf>,
+    progress: OnceLock<Progress>,
+}
+
+impl Observer for Watcher<'_> {
+    fn recorded(&self, recording: &Recording, reader: &TraceReader) {
+        say_failure(reader);
+        if recording.activity.any() {
+            warn_of(reader, self.trace.as_deref().unwrap_or(Path::new("the recording")));
         }
     }
 
-    fn lint(&self, reader: &TraceReader, rules: Vec<Active>) -> Result<Vec<Finding>, String> {
-        if self.no_lint {
-            return Ok(Vec::new());
-        }
-        let options = Options {
-            model: self.options.model,
-            fences: if self.options.strict_fences { Fences::Strict } else { Fences::All },
-            libraries: self.rules.libraries(),
-        };
-        Ok(lint::lint::lint(reader, rules, &options).map_err(|error| error.to_string())?.findings)
+    fn phase(&self, phase: Phase) {
+        self.progress.get_or_init(|| Progress::new(self.options.budget.0, self.options.progress)).show(phase);
     }
 }

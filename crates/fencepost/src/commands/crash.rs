@@ -1,26 +1,24 @@
 //! `fencepost crash`: simulates power failures on a recording and runs recovery on what they leave.
 
+use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
 
-use check::session::{CheckSession, Checked, SessionError};
+use check::code_path::{Environment, choose_as_recorded};
+use check::search::{Search, SearchFailed};
+use check::session::{Checked, SessionError};
 use clap::Args;
 use crash::rounds::Shard;
-use crash::search::Budget;
-use crash::strategy::inferred::KnownConditions;
 use finding::blame::Libraries;
-use infer::Conditions;
 use record::stop::StopRequest;
 use report::words;
+use runner::reference::error::ReferenceError;
 use runner::runner::ServedTree;
 use trace::TraceReader;
 
-use super::code_path::{choose_as_recorded, warn_of_msync};
 use super::options::crash::CrashOptions;
-use super::options::driver::Driver;
 use super::options::gate::GateOptions;
+use super::output::code_path::{say_choice, warn_of_msync};
 use super::output::findings::print;
 use super::output::html::{Outcome, can_be_written};
 use super::output::progress::Progress;
@@ -81,25 +79,23 @@ impl Crash {
                 return Exit::Usage;
             }
         };
-        choose_as_recorded(&reader).say();
+        let mut env = env::vars_os().collect();
+        say_choice(choose_as_recorded(&reader, &mut env));
         let journal = match (&self.journal, self.no_journal || !self.merge.is_empty()) {
             (_, true) => None,
             (Some(path), false) => Some(path.clone()),
             (None, false) => Some(self.default_journal()),
         };
-        // A recording that nobody inferred conditions from is searched without.
-        let inferred = infer::beside(&self.trace).exists();
-        let without = self.options.without_conditions().filter(|_| !inferred);
         let job = Job {
-            options: without.as_ref().unwrap_or(&self.options),
+            options: &self.options,
+            env,
             trace: &self.trace,
             shard: self.shard,
             journal,
             merge: &self.merge,
-            recorded: None,
             served: None,
         };
-        match job.session(&reader, &Libraries::default()) {
+        match job.session(&reader) {
             Ok((checked, interrupted)) => {
                 let judged = gate.judge(checked.findings.clone());
                 let exit = self.options.end(judged.any_fails(), interrupted, &checked.coverage);
@@ -135,121 +131,107 @@ pub fn printed(result: io::Result<()>, exit: Exit) -> Exit {
     }
 }
 
-/// Trees are compared, so nothing of one may be missing.
-const TREE_BYTES: u64 = 16 << 20;
-
-/// A search for failing crash states, as `check` and `crash` make it.
+/// A search on a recording, as the options say.
 #[derive(Debug)]
 pub struct Job<'a> {
     pub options: &'a CrashOptions,
+    /// That of recoveries.
+    pub env: Environment,
     /// The file that the reader reads: what was inferred lies beside it.
     pub trace: &'a Path,
     pub shard: Option<Shard>,
     pub journal: Option<PathBuf>,
     pub merge: &'a [PathBuf],
-    /// What the program answered to its operations while it was recorded.
-    pub recorded: Option<Vec<u8>>,
     /// A file system's daemon, and how to judge what it serves.
     pub served: Option<ServedTree>,
 }
 
 impl Job<'_> {
     /// What was found, and whether the user interrupted it. Errors have been told.
-    pub fn session(&self, reader: &TraceReader, libraries: &Libraries) -> Result<(Checked, bool), Exit> {
+    pub fn session(&self, reader: &TraceReader) -> Result<(Checked, bool), Exit> {
         let told = |text: String| {
             render::error(text);
             Exit::Usage
         };
-        reader.undamaged().map_err(|error| told(error.to_string()))?;
-        if !reader.is_complete() {
-            render::warning(format_args!(
-                "{} is truncated; only crashes in the recorded part are simulated",
-                self.trace.display()
-            ));
-        }
-        if reader.tables().pools.is_empty() {
-            render::warning("the trace has no pool: there is nothing to crash");
-            return Err(Exit::NoActivity);
-        }
-        warn_of_msync(reader);
-        let mut plan = self.options.plan(reader, self.recorded.clone()).map_err(told)?;
-        if let Some(served) = &self.served {
-            plan.recovery = served.daemon.clone();
-            plan.served = Some(served.clone());
-            plan.limits.output = TREE_BYTES;
-        }
-        let mut search = self.options.search_options(&plan).map_err(told)?;
-        if self.options.breaks_conditions() {
-            let conditions = Conditions::load(&infer::beside(self.trace)).map_err(|error| told(error.to_string()))?;
-            search.conditions = Some(KnownConditions::new(conditions));
-        }
-        let stop = StopRequest::from_signals();
-        let before = stop.count();
-        let stopped = AtomicBool::new(false);
-        let budget = self.options.budget.0;
-        let now = Instant::now();
-        let session = CheckSession {
+        let settings = self.options.settings().map_err(told)?;
+        warn_of(reader, self.trace);
+        let operations = self.options.operations().map_err(told)?;
+        let search = Search {
             reader,
-            plan: &plan,
-            expectation: &self.options.expectation(),
-            options: &search,
-            shard: CrashOptions::shard_or_whole(self.shard),
-            equivalence: !self.options.no_equivalence,
-            workers: self.options.workers(reader),
-            budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
-            analysis_deadline: budget.map(|budget| now + budget + budget / 8 + Duration::from_secs(2)),
-            journal: self.journal.as_deref(),
+            trace: self.trace,
+            settings: &settings,
+            operations: operations.as_ref(),
+            env: &self.env,
+            libraries: &Libraries::default(),
+            shard: self.shard.unwrap_or(Shard::WHOLE),
+            journal: self.journal.clone(),
             merge: self.merge,
-            again: self.options.again,
-            skip_operations: self.options.operations.skipped(),
-            recovery_from: None,
-            bundles: &self.options.bundles,
-            bundles_option: self.options.bundles_option(),
-            libraries,
+            recorded: None,
+            served: self.served.clone(),
         };
-        let progress = Progress::new(budget, self.options.progress);
-        let checked = session.run(&|phase| {
-            if stop.count() > before {
-                stopped.store(true, Ordering::Relaxed);
-            }
-            progress.show(phase);
-        });
+        let progress = Progress::new(settings.budget, self.options.progress);
+        let checked = search.run(StopRequest::from_signals(), &|phase| progress.show(phase));
         drop(progress);
-        match checked {
-            Ok(checked) => {
-                let interrupted = stopped.load(Ordering::Relaxed);
-                if interrupted {
-                    self.say_interrupted();
-                }
-                Ok((checked, interrupted))
-            }
-            Err(SessionError::NeverRecovers(symptom)) => {
-                render::error(format_args!(
-                    "recovery fails even on the pools that the complete run left, without any power failure: {}",
-                    words::symptom(&symptom)
-                ));
-                render::help(
-                    "name the command that opens the pools after a crash with --recover, or the exit codes that mean success with --exit-ok",
-                );
-                Err(Exit::TargetFailed)
-            }
-            Err(SessionError::Reference(error)) if error.is_about_the_program() => {
-                let error = if Driver::of(&reader.tables().meta).is_some() { error.driven() } else { error };
-                render::error(&error);
-                render::help(error.advice());
-                Err(Exit::TargetFailed)
-            }
-            Err(error) => Err(told(error.to_string())),
+        let (checked, interrupted) = checked.map_err(say_search_failed)?;
+        if interrupted {
+            say_interrupted(self.journal.as_deref());
+        }
+        Ok((checked, interrupted))
+    }
+}
+
+/// What the user may take for a result about the whole run and is not.
+pub fn warn_of(reader: &TraceReader, trace: &Path) {
+    if reader.undamaged().is_err() {
+        return;
+    }
+    if !reader.is_complete() {
+        let trace = trace.display();
+        render::warning(format_args!("{trace} is truncated; only crashes in the recorded part are simulated"));
+    }
+    if !reader.tables().pools.is_empty() {
+        warn_of_msync(reader);
+    }
+}
+
+/// Says why nothing was searched.
+pub fn say_search_failed(failed: SearchFailed) -> Exit {
+    match failed {
+        SearchFailed::NoPool => {
+            render::warning(failed);
+            Exit::NoActivity
+        }
+        SearchFailed::Session(SessionError::NeverRecovers(symptom)) => {
+            render::error(format_args!(
+                "recovery fails even on the pools that the complete run left, without any power failure: {}",
+                words::symptom(&symptom)
+            ));
+            render::help(
+                "name the command that opens the pools after a crash with --recover, or the exit codes that mean success with --exit-ok",
+            );
+            Exit::TargetFailed
+        }
+        SearchFailed::Session(SessionError::Reference(error)) if error.is_about_the_program() => say_unjudged(&error),
+        failed => {
+            render::error(failed);
+            Exit::Usage
         }
     }
+}
 
-    fn say_interrupted(&self) {
-        match &self.journal {
-            Some(path) => render::warning(format_args!(
-                "interrupted: what was decided until then is in {}, and the same command goes on from there",
-                path.display()
-            )),
-            None => render::warning("interrupted: the search covers what was decided until then"),
-        }
+/// Says why there are no answers to compare with.
+pub fn say_unjudged(error: &ReferenceError) -> Exit {
+    render::error(error);
+    render::help(error.advice());
+    Exit::TargetFailed
+}
+
+pub fn say_interrupted(journal: Option<&Path>) {
+    match journal {
+        Some(path) => render::warning(format_args!(
+            "interrupted: what was decided until then is in {}, and the same command goes on from there",
+            path.display()
+        )),
+        None => render::warning("interrupted: the search covers what was decided until then"),
     }
 }

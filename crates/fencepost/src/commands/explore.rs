@@ -6,6 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use check::code_path;
 use clap::{Args, ValueEnum};
 use lint::lint::{Active, Options};
 use lint::registry;
@@ -21,8 +22,8 @@ use solve::smt::Process;
 use solve::solver::{Embedded, Solver, Stages};
 use trace::TraceReader;
 
-use super::code_path::choose_for;
 use super::options::rule::RuleOptions;
+use super::output::code_path::say_choice;
 use crate::cli::MessageFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -123,7 +124,6 @@ struct Outcome {
 
 impl Explore {
     pub fn run(&self) -> Exit {
-        choose_for(&self.command).say();
         match self.explore() {
             Ok(exit) => exit,
             Err((text, exit)) => {
@@ -143,8 +143,9 @@ impl Explore {
             .map_err(|error| usage(&format_args!("cannot make {}: {error}", self.output.display())))?;
         let watch = registry::watches(&self.active());
         let limit = Duration::from_secs(self.run_limit.max(1));
-        let runner =
+        let mut runner =
             Runner::new(&self.command, shape, &self.pm, &watch, folder.path(), limit).map_err(|error| usage(&error))?;
+        say_choice(code_path::choose_for(&self.command, &mut runner.env));
         let stages = Stages::new(self.solvers(), Duration::from_millis(self.query_limit));
         let strategy = match self.search {
             Search::PmAware => Strategy::PmAware,

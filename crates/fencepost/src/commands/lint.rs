@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use check::code_path;
 use clap::Args;
 use finding::pmdk::Library;
 use lint::lint::{Active, Options};
@@ -16,10 +17,10 @@ use report::json;
 use supervise::temporary::Temporary;
 use trace::TraceReader;
 
-use super::code_path::{choose_for, loaded, warn_of_msync};
 use super::crash::printed;
 use super::options::gate::{Gate, GateOptions, Judged};
 use super::options::rule::RuleOptions;
+use super::output::code_path::{say_choice, warn_of_msync};
 use super::output::document::Document;
 use super::record::summary::say_failure;
 use super::record::{backend, beside_documents, outcome, recorded};
@@ -76,7 +77,6 @@ struct Plan {
 
 impl Lint {
     pub fn run(&self) -> Exit {
-        choose_for(&self.command).say();
         let plan = match self.plan() {
             Ok(plan) => plan,
             Err(text) => {
@@ -115,12 +115,15 @@ impl Lint {
         request.options.pm.clone_from(&self.pm);
         request.options.watch = registry::watches(&plan.rules);
         request.backend = backend();
+        say_choice(code_path::choose_for(&self.command, &mut request.env));
         if self.message_format.is_document() {
             request.stdout = beside_documents();
         }
         let recorded = recorded(request, false).map_or_else(|exit| exit, |recording| outcome(&recording));
-        if matches!(recorded, Exit::Clean | Exit::NoActivity) {
-            say_failure(&trace);
+        if matches!(recorded, Exit::Clean | Exit::NoActivity)
+            && let Ok(reader) = TraceReader::open(&trace)
+        {
+            say_failure(&reader);
         }
         match recorded {
             Exit::Clean => self.check(&trace, plan),
@@ -186,7 +189,7 @@ fn explain_limits(reader: &TraceReader, unjudged: Option<&'static str>, watched:
     }
     let tables = reader.tables();
     if watched
-        && loaded(reader, |library| library == Library::Pmemobj)
+        && code_path::loaded(reader, |library| library == Library::Pmemobj)
         && !tables.watches.iter().any(|symbol| symbol == "pmemobj_tx_begin")
     {
         render::note("the trace does not hold the calls of pmemobj_tx_*: rules FP04xx had nothing to look at");

@@ -1,7 +1,6 @@
 //! The subcommands, one file each; what several of them share is in `options` and `output`.
 
 pub mod check;
-mod code_path;
 pub mod completions;
 pub mod crash;
 pub mod debug;

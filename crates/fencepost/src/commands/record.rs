@@ -5,22 +5,21 @@ use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
 
+use check::code_path;
+use check::recording::{RecordError, record};
 use clap::{Args, ValueEnum};
-use infer::{Conditions, Inference};
-use record::flow::FlowHandle;
 use record::probe_host::{HostError, Until};
 use record::recorder::RecordOptions;
 use record::recording::Recording;
-use record::request::{Failed, Request, RequestError, Stream};
+use record::request::{Request, RequestError, Stream};
 use record::stop::StopRequest;
 use trace::event::ExitStatus;
 
-use super::code_path::choose_for;
 pub mod summary;
 
 use self::summary::Summary;
+use super::output::code_path::say_choice;
 use crate::exit::Exit;
 use crate::render;
 
@@ -123,11 +122,12 @@ const REFERENCE: &str = "`fencepost record --backend step` records without the e
 
 impl Record {
     pub fn run(&self) -> Exit {
-        let choice = choose_for(&self.command);
+        let mut request = self.request();
+        let choice = code_path::choose_for(&self.command, &mut request.env);
         if !self.quiet {
-            choice.say();
+            say_choice(choice);
         }
-        match recorded(self.request(), self.infer) {
+        match recorded(request, self.infer) {
             Ok(recording) => self.finish(&recording),
             Err(exit) => exit,
         }
@@ -171,16 +171,8 @@ impl Record {
 }
 
 /// Runs a request; the conditions that follow from its flow go beside the trace. What failed is said.
-pub fn recorded(mut request: Request, infer: bool) -> Result<Recording, Exit> {
-    let inference = infer.then(|| Arc::new(Mutex::new(Inference::default())));
-    request.options.flow = inference.as_ref().map(|inference| FlowHandle::new(Arc::clone(inference)));
-    let beside = infer::beside(&request.trace);
-    let recording = request.run(StopRequest::from_signals()).map_err(|failed| say(&failed))?;
-    if let Some(Err(error)) = inference.map(|inference| conditions(&inference).save(&beside)) {
-        render::error(error);
-        return Err(Exit::TargetFailed);
-    }
-    Ok(recording)
+pub fn recorded(request: Request, infer: bool) -> Result<Recording, Exit> {
+    record(request, infer, StopRequest::from_signals()).map_err(|error| say(&error))
 }
 
 /// What came of a recording, if the program's own end is not asked for.
@@ -207,7 +199,15 @@ pub fn beside_documents() -> Stream {
     io::stderr().as_fd().try_clone_to_owned().map_or(Stream::Null, |stderr| Stream::File(stderr.into()))
 }
 
-fn say(failed: &Failed) -> Exit {
+/// Says why there is no recording.
+pub fn say(error: &RecordError) -> Exit {
+    let failed = match error {
+        RecordError::Failed(failed) => failed,
+        RecordError::Conditions(error) => {
+            render::error(error);
+            return Exit::TargetFailed;
+        }
+    };
     render::error(&failed.error);
     if failed.error.is_refusal() {
         render::help(REFERENCE);
@@ -220,8 +220,4 @@ fn say(failed: &Failed) -> Exit {
         error if error.is_usage() => Exit::Usage,
         _ => Exit::TargetFailed,
     }
-}
-
-fn conditions(inference: &Mutex<Inference>) -> Conditions {
-    inference.lock().unwrap_or_else(PoisonError::into_inner).conditions()
 }

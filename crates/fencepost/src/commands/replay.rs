@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use check::settings::oracle;
 use clap::Args;
 use evidence::bundle::{Bundle, FOLDER};
 use evidence::bundled;
@@ -15,7 +16,6 @@ use supervise::temporary::Temporary;
 use trace::event::PoolId;
 use verdict::verdict::Verdict;
 
-use super::options::crash::oracle;
 use crate::exit::Exit;
 use crate::render;
 
@@ -52,7 +52,7 @@ impl Replay {
 
     fn replay(&self) -> Result<Exit, String> {
         let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
-        let oracle = oracle(&bundle.expectation)?;
+        let oracle = oracle(&bundle.expectation).map_err(|error| error.to_string())?;
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
         let mut session =
             Native::new().session_with(&images.pool_files(), &images.space).map_err(|error| error.to_string())?;

@@ -12,7 +12,6 @@ use std::sync::Arc;
 
 use check::session::Checked;
 use drive::template::{replaced, words};
-use finding::blame::Libraries;
 use fs::oracle::Promises;
 use fs::workload::Step;
 use fuse::judge::TreeJudge;
@@ -175,14 +174,14 @@ impl Laboratory {
         };
         let job = Job {
             options,
+            env: env::vars_os().collect(),
             trace: &trace,
             shard: None,
             journal: None,
             merge: &[],
-            recorded: None,
             served: Some(served),
         };
-        let (checked, interrupted) = job.session(&reader, &Libraries::default()).map_err(Failed::Told)?;
+        let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
         Ok((checked, reader, interrupted))
     }
 

@@ -7,6 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use check::code_path;
+use check::settings::oracle;
 use finding::finding::Finding;
 use fuzz::campaign::findings::Found;
 use fuzz::campaign::run::{Campaign, CampaignError};
@@ -26,9 +28,8 @@ use recover::limits::Limits;
 use report::human::Human;
 use report::json;
 
-use super::super::code_path::{choose_for, choose_for_line};
-use super::super::options::crash::oracle;
 use super::super::options::operation::{grammar, read};
+use super::super::output::code_path::say_choice;
 use super::FuzzOptions;
 use super::discover::{Pools, pools};
 use super::screen::Screen;
@@ -40,11 +41,6 @@ use crate::render;
 const MEMORY: u64 = 1 << 30;
 
 pub fn run(options: &FuzzOptions) -> Exit {
-    match &options.driver.op_command {
-        Some(line) => choose_for_line(line),
-        None => choose_for(&options.command),
-    }
-    .say();
     let prepared = match Prepared::new(options) {
         Ok(prepared) => prepared,
         Err(text) => {
@@ -68,7 +64,11 @@ impl Prepared<'_> {
     fn new(options: &FuzzOptions) -> Result<Prepared<'_>, String> {
         let out = env::current_dir().map_err(|error| error.to_string())?.join(&options.out);
         let words = options.driver.driven(&options.command, None)?;
-        let command = Command::here(&words).ok_or("there is no command")?;
+        let mut command = Command::here(&words).ok_or("there is no command")?;
+        say_choice(match &options.driver.op_command {
+            Some(line) => code_path::choose_for_line(line, &mut command.env),
+            None => code_path::choose_for(&options.command, &mut command.env),
+        });
         if command.executable().is_none_or(|file| !file.exists()) {
             return Err(format!("the program `{}` is not found", command.program.display()));
         }
@@ -227,7 +227,7 @@ impl Prepared<'_> {
             subject: self.subject.clone(),
             recovery: recovery.map_err(|error| error.to_string())?,
             checker: None,
-            oracle: oracle(&expectation)?,
+            oracle: oracle(&expectation).map_err(|error| error.to_string())?,
             expectation,
             search: search_options(&self.options.strategy).map_err(|error| error.to_string())?,
             libraries: self.options.rules.libraries(),

@@ -1,46 +1,23 @@
 //! How crashes are simulated: the options that `check` and `crash` share.
 
-use std::env;
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::super::output::progress::ProgressStyle;
-use super::driver::Driver;
 use super::operation::OperationOptions;
-use super::resume::{ResumeOptions, Resumed};
+use super::resume::ResumeOptions;
+use check::operations::Operations;
+use check::settings::Settings;
 use clap::{Args, ValueEnum};
 use crash::outcome::Coverage;
 use crash::points::Density;
-use crash::rounds::{Selection, Shard};
-use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
-use crash::walk::Rules;
-use evidence::bundle::{Expectation, FOLDER};
-use operation::boundaries::BoundarySource;
-use operation::equivalence::Asking;
-use oracle::command_line::command_line;
-use oracle::default_recovery::{default_recovery, directory};
-use oracle::oracle::Oracle;
-use oracle::pattern::Pattern;
+use evidence::bundle::FOLDER;
 use persistency::model::{Fences, ModelKind};
-use recover::command::Command;
-use recover::limits::Limits;
-use runner::runner::{EngineChoice, OperationPlan, Plan};
-use trace::TraceReader;
+use runner::runner::EngineChoice;
 
 use crate::exit::Exit;
 use crate::render;
-
-/// Enough for most bugs, and bounded at every crash point.
-const STRATEGIES: &str = "program-order,guaranteed-only,few-lines:1:256,visible:64";
-
-/// Answers show more than recovery does: what is likely to be wrong comes before all that can be told apart.
-const WITH_OPERATIONS: &str = "program-order,guaranteed-only,inferred,few-lines:1:256,visible:64";
-
-/// Answers of a run that are kept: they are compared, so none may be missing.
-const ANSWER_BYTES: u64 = 16 << 20;
 
 #[derive(Args, Clone, Debug)]
 pub struct CrashOptions {
@@ -157,131 +134,46 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl CrashOptions {
-    pub fn expectation(&self) -> Expectation {
-        Expectation { exit_codes: self.exit_ok.clone(), patterns: self.fail_pattern.clone(), ..Expectation::default() }
-    }
-
-    /// What to run on the crash images of a trace. `recorded` is what the program answered while it was recorded, if that is
-    /// known.
-    pub fn plan(&self, reader: &TraceReader, recorded: Option<Vec<u8>>) -> Result<Plan, String> {
-        self.resume.fits(&self.operations, self.recover.as_deref())?;
-        let resumed = if self.resume.any() { Some(self.resume.resumed(reader, &self.operations)?) } else { None };
-        let meta = &reader.tables().meta;
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let environment: Vec<_> = env::vars_os().collect();
-        let line = |command: &str| command_line(command, directory(meta), environment.clone()).map_err(|e| text(&e));
-        let default = || default_recovery(meta, environment.clone()).map_err(|e| text(&e));
-        let recovery = match (&self.recover, Driver::of(meta)) {
-            _ if resumed.is_some() => {
-                let words = resumed.iter().flat_map(|resumed| &resumed.recovery).map(OsString::from);
-                Command {
-                    dir: directory(meta),
-                    env: environment.clone(),
-                    ..Command::here(&words.collect::<Vec<_>>()).ok_or("--resume is empty")?
-                }
-            }
-            (Some(command), Some(driver)) => Command { args: driver.after(command).split_off(1), ..default()? },
-            (Some(command), None) => line(command)?,
-            (None, _) => default()?,
-        };
-        let checker = self.checker.as_deref().map(line).transpose()?;
-        for (name, command) in [("recovery", Some(&recovery)), ("checker", checker.as_ref())] {
-            let found = |command: &&Command| command.executable().is_some_and(|file| file.exists());
-            if let Some(command) = command.filter(|command| !found(command)) {
-                return Err(format!("the {name} command `{}` is not found", command.program.display()));
-            }
-        }
-        let operations = self.operation_plan(resumed, recorded)?.map(Arc::new);
-        Ok(Plan {
-            recovery,
-            checker,
-            oracle: oracle(&self.expectation())?,
-            limits: Limits {
-                wall: self.timeout,
-                // A run that only computes shall hang, not meet this limit first.
-                cpu: self.timeout * 2 + Duration::from_secs(1),
-                memory: self.memory << 20,
-                processes: self.processes,
-                output: if operations.is_some() { ANSWER_BYTES } else { Limits::default().output },
-            },
-            operations,
-            names: reader.tables().paths.clone(),
-            folders: self.folders(reader),
-            served: None,
-            pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
+    /// What the options say about crashes.
+    pub fn settings(&self) -> Result<Settings, String> {
+        let strategies = self.strategy.as_deref().map(StrategySpec::list).transpose();
+        Ok(Settings {
+            recover: self.recover.clone(),
+            checker: self.checker.clone(),
+            files: self.files.clone(),
+            exit_ok: self.exit_ok.clone(),
+            fail_patterns: self.fail_pattern.clone(),
+            budget: self.budget.0,
+            strategies: strategies.map_err(|error| error.to_string())?,
+            every: self.every,
+            occurrences: self.occurrences,
+            points: self.points,
+            creation: self.creation,
+            model: self.model,
+            fences: if self.strict_fences { Fences::Strict } else { Fences::All },
+            timeout: self.timeout,
+            memory: self.memory << 20,
+            processes: self.processes,
             engine: match self.engine {
                 Engine::ForkServer => EngineChoice::ForkServer,
                 Engine::Native => EngineChoice::Native,
             },
+            jobs: self.jobs,
+            equivalence: !self.no_equivalence,
+            again: self.again,
+            operations_after: self.operations.operations_after,
+            skip_operations: self.operations.skipped(),
+            bundles: self.bundles.clone(),
         })
     }
 
-    /// Where files are put back as they were, beside the folders of the pools.
-    fn folders(&self, reader: &TraceReader) -> Vec<PathBuf> {
-        let tables = reader.tables();
-        let wanted = |path: &&String| self.files.iter().any(|glob| finding::glob::matches(glob, path));
-        let named = tables.paths.iter().filter(wanted).filter_map(|path| Path::new(path).parent());
-        let cwd = (!tables.meta.cwd.is_empty()).then(|| PathBuf::from(&tables.meta.cwd));
-        named.map(Path::to_owned).chain(cwd).collect()
-    }
-
-    fn operation_plan(
-        &self,
-        resumed: Option<Resumed>,
-        recorded: Option<Vec<u8>>,
-    ) -> Result<Option<OperationPlan>, String> {
-        let operations_after = self.operations.operations_after;
-        if let Some(Resumed { workload, asking, boundaries, .. }) = resumed {
-            return Ok(Some(OperationPlan { workload, operations_after, recorded, asking, boundaries }));
+    /// What they say about operations.
+    pub fn operations(&self) -> Result<Option<Operations>, String> {
+        self.resume.fits(&self.operations, self.recover.as_deref())?;
+        if self.resume.any() {
+            return self.resume.operations(&self.operations).map(Operations::Own).map(Some);
         }
-        let (asking, boundaries) = (Asking::Fed, BoundarySource::Events);
-        let workload = self.operations.workload()?;
-        Ok(workload.map(|workload| OperationPlan { workload, operations_after, recorded, asking, boundaries }))
-    }
-
-    /// The conditions of the run are needed. A list that cannot be read is told elsewhere.
-    pub fn breaks_conditions(&self) -> bool {
-        let list = StrategySpec::list(self.strategy()).unwrap_or_default();
-        list.into_iter().any(StrategySpec::needs_conditions)
-    }
-
-    /// Which states to try.
-    pub fn strategy(&self) -> &str {
-        let operations = self.operations.ops.is_some() || self.operations.grammar.is_some();
-        self.strategy.as_deref().unwrap_or(if operations { WITH_OPERATIONS } else { STRATEGIES })
-    }
-
-    /// As if the user had asked for these.
-    pub fn without_conditions(&self) -> Option<CrashOptions> {
-        let known = self.strategy.is_none() && self.breaks_conditions();
-        known.then(|| CrashOptions { strategy: Some(STRATEGIES.to_owned()), ..self.clone() })
-    }
-
-    pub fn search_options(&self, plan: &Plan) -> Result<SearchOptions, String> {
-        let fences = if self.strict_fences { Fences::Strict } else { Fences::All };
-        Ok(SearchOptions {
-            rules: Rules { model: self.model, fences },
-            selection: Selection {
-                density: self.points.unwrap_or(Density::of(self.model)),
-                every: self.every,
-                occurrences: self.occurrences,
-                creation: self.creation,
-                ..Selection::default()
-            },
-            strategies: StrategySpec::list(self.strategy()).map_err(|error| error.to_string())?,
-            recovery: format!(
-                "{:?} {:?} {:?} {:?}",
-                words(&plan.recovery),
-                plan.checker.as_ref().map(words),
-                self.expectation(),
-                plan.operations.as_ref().map(|operations| (
-                    operations.workload.fingerprint(),
-                    operations.operations_after,
-                    &operations.asking
-                ))
-            ),
-            ..SearchOptions::default()
-        })
+        Ok(self.operations.workload()?.map(Operations::Fed))
     }
 
     /// The exit of a search that can print what it found.
@@ -301,44 +193,11 @@ impl CrashOptions {
             (false, false, false) => Exit::Clean,
         }
     }
-
-    /// Recoveries at a time.
-    pub fn workers(&self, reader: &TraceReader) -> usize {
-        if Driver::of(&reader.tables().meta).is_some_and(Driver::one_at_a_time) {
-            return 1;
-        }
-        self.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-    }
-
-    /// How the folder is named in a command for the user; none: it need not be.
-    pub fn bundles_option(&self) -> Option<String> {
-        (self.bundles != *FOLDER).then(|| self.bundles.display().to_string())
-    }
-
-    pub fn shard_or_whole(shard: Option<Shard>) -> Shard {
-        shard.unwrap_or(Shard::WHOLE)
-    }
-}
-
-fn words(command: &Command) -> Vec<String> {
-    let args = command.args.iter().map(|arg| arg.to_string_lossy().into_owned());
-    std::iter::once(command.program.display().to_string()).chain(args).collect()
 }
 
 fn exit_code(text: &str) -> Result<i32, String> {
     let code = text.trim().parse::<u8>();
     code.map(i32::from).map_err(|_| "exit codes are numbers from 0 to 255, as in 0,3".to_owned())
-}
-
-pub fn oracle(expectation: &Expectation) -> Result<Oracle, String> {
-    let mut oracle = Oracle::default();
-    if !expectation.exit_codes.is_empty() {
-        oracle.exit_ok = expectation.exit_codes.iter().copied().collect();
-    }
-    for pattern in &expectation.patterns {
-        oracle.patterns.push(Pattern::new(pattern).map_err(|error| error.to_string())?);
-    }
-    Ok(oracle)
 }
 
 #[cfg(test)]

@@ -2,14 +2,13 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use drive::address;
+use drive::driver;
 use drive::protocol::Protocol;
 use drive::template::with_place;
 use recover::command::Command as RunCommand;
-use trace::Meta;
 
 use super::operation::OperationOptions;
 
@@ -83,19 +82,14 @@ impl DriverOptions {
 
     /// The command that reads operations from standard input, in place of this one.
     pub fn driven(&self, command: &[OsString], separator: Option<&str>) -> Result<Vec<OsString>, String> {
-        let mut words: Vec<OsString> = Vec::new();
+        let words = self.words(command)?;
         if self.op_command.is_some() {
-            words.extend([own()?, DRIVE.into(), "command".into(), "--".into()]);
-        } else if let Some(place) = &self.op_socket {
-            address::check(place).map_err(|error| format!("--op-socket: {error}"))?;
-            words.extend([own()?, DRIVE.into(), "socket".into(), "--at".into(), place.into()]);
-            let protocol = self.op_protocol.to_possible_value().expect("none is left out");
-            words.extend(["--protocol".into(), protocol.get_name().into()]);
-            words.extend(separator.into_iter().flat_map(|text| ["--separator".into(), text.into()]));
-            words.push("--".into());
+            return Ok(driver::each(&own()?, &words));
         }
-        words.extend(self.words(command)?);
-        Ok(words)
+        let Some(place) = &self.op_socket else { return Ok(words) };
+        address::check(place).map_err(|error| format!("--op-socket: {error}"))?;
+        let protocol = self.op_protocol.to_possible_value().expect("none is left out");
+        Ok(driver::server(&own()?, place, protocol.get_name(), separator, &words))
     }
 }
 
@@ -106,58 +100,5 @@ fn own() -> Result<OsString, String> {
 
 /// The command that prints what these words write to this file.
 pub fn answering(file: &str, words: &[OsString]) -> Result<Vec<OsString>, String> {
-    let own = [own()?, DRIVE.into(), "answers".into(), "--file".into(), file.into(), "--".into()];
-    Ok(own.into_iter().chain(words.iter().cloned()).collect())
-}
-
-const DRIVE: &str = "drive";
-/// Options of a driver come behind its path, its name and its kind.
-const OPTIONS: usize = 3;
-
-/// A recorded command that is a driver.
-#[derive(Clone, Copy, Debug)]
-pub struct Driver<'a>(&'a [String]);
-
-impl<'a> Driver<'a> {
-    pub fn of(meta: &'a Meta) -> Option<Driver<'a>> {
-        let words = &meta.command;
-        let program = words.first().and_then(|program| Path::new(program).file_name());
-        let is_own = env::current_exe().is_ok_and(|own| own.file_name() == program);
-        (is_own && words.len() > OPTIONS && words[1] == DRIVE).then_some(Driver(words))
-    }
-
-    /// Runs at the same time would meet at the server's place, or in the file of answers.
-    pub fn one_at_a_time(self) -> bool {
-        let mut own = self.0.iter().take_while(|word| *word != "--");
-        let place = own.find(|word| *word == "--at" || *word == "--file").and_then(|_| own.next());
-        place.is_some_and(|place| !address::is_free(place) && !place.contains(drive::answers::PLACE))
-    }
-
-    /// With a command to run before the first operation.
-    pub fn after(self, first: &str) -> Vec<OsString> {
-        let (own, rest) = self.0.split_at(OPTIONS);
-        let words = own.iter().map(String::as_str).chain(["--first", first]).chain(rest.iter().map(String::as_str));
-        words.map(OsString::from).collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn recorded(words: &str) -> Meta {
-        let own = env::current_exe().unwrap().display().to_string();
-        Meta { command: std::iter::once(own).chain(words.split(' ').map(String::from)).collect(), ..Meta::default() }
-    }
-
-    #[test]
-    fn recorded_drivers() {
-        let meta = recorded("drive socket --at 127.0.0.1:{port} --protocol line -- kv --at /s");
-        assert!(!Driver::of(&meta).unwrap().one_at_a_time());
-        let after = Driver::of(&meta).unwrap().after("fix it");
-        assert_eq!(after[1..7], ["drive", "socket", "--first", "fix it", "--at", "127.0.0.1:{port}"]);
-        assert!(Driver::of(&recorded("drive socket --at /s --protocol line -- kv")).unwrap().one_at_a_time());
-        assert!(!Driver::of(&recorded("drive command -- kv --at /s")).unwrap().one_at_a_time());
-        assert!(Driver::of(&recorded("check -- drive it")).is_none());
-    }
+    Ok(driver::answering(&own()?, file, words))
 }

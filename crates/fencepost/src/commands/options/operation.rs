@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use check::settings::OPERATIONS_AFTER;
 use clap::Args;
 use operation::generate::generate;
 use operation::grammar::Grammar;
 use operation::workload::Workload;
-
-/// Operations that a recovered process is asked before the readback.
-const OPERATIONS_AFTER: usize = 32;
 
 /// More would take longer than they are worth where every crash state asks them.
 const QUERIES: usize = 256;

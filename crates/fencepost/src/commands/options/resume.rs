@@ -3,14 +3,11 @@
 
 use std::ffi::OsString;
 
+use check::operations::OwnOperations;
 use clap::Args;
 use drive::template::words;
-use operation::boundaries::{BoundarySource, OperationBoundaries};
-use operation::equivalence::Asking;
+use operation::boundaries::BoundarySource;
 use operation::resumed::Templates;
-use operation::workload::Workload;
-use trace::TraceReader;
-use verdict::position::CrashPosition;
 
 use super::driver::answering;
 use super::operation::{OperationOptions, read};
@@ -39,32 +36,17 @@ pub struct ResumeOptions {
     pub answers: Option<String>,
 }
 
-/// What the options mean for a recording.
-#[derive(Debug)]
-pub struct Resumed {
-    pub workload: Workload,
-    pub asking: Asking,
-    pub boundaries: BoundarySource,
-    /// The words of the command before the first operation.
-    pub recovery: Vec<String>,
-}
-
 impl ResumeOptions {
     /// Does the program read its operations itself?
     pub fn any(&self) -> bool {
         self.op_begin.is_some() || self.op_marks
     }
 
-    pub fn source(&self) -> BoundarySource {
+    fn source(&self) -> BoundarySource {
         match &self.op_begin {
             Some(begin) => BoundarySource::Calls { begin: begin.clone(), end: self.op_end.clone() },
             None => BoundarySource::Events,
         }
-    }
-
-    /// Functions to watch.
-    pub fn watches(&self) -> impl Iterator<Item = &String> {
-        self.op_begin.iter().chain(&self.op_end)
     }
 
     /// Is what was asked for possible?
@@ -116,27 +98,9 @@ impl ResumeOptions {
         }
     }
 
-    /// What the options mean for this recording.
-    pub fn resumed(&self, reader: &TraceReader, operations: &OperationOptions) -> Result<Resumed, String> {
-        let boundaries = self.source();
-        let count = OperationBoundaries::of(reader, &boundaries).map_err(|error| error.to_string())?.count();
-        if count == 0 {
-            return Err(match &self.op_begin {
-                Some(symbol) => format!("no operation was seen: the program did not call `{symbol}`; is it the name of a function in it, and was that not inlined?"),
-                None => "no operation was seen: the program met no mark; was it built with marks/fencepost.h or fencepost-marks?".into(),
-            });
-        }
+    /// The operations that the program reads itself.
+    pub fn operations(&self, operations: &OperationOptions) -> Result<OwnOperations, String> {
         let text = operations.ops.as_deref().map(|path| read("operations", path)).transpose()?;
-        let workload = Workload::unread(count, text.as_deref()).map_err(|error| error.to_string())?;
-        if workload.count() != count {
-            let lines = workload.count();
-            return Err(format!(
-                "the program began {count} operations, but --ops has {lines} lines; operations and lines must be the same"
-            ));
-        }
-        let templates = self.templates()?;
-        let pool = reader.tables().pools.first().map(|pool| pool.info.path.clone()).unwrap_or_default();
-        let recovery = templates.resume(CrashPosition::Before, pool.as_ref());
-        Ok(Resumed { workload, asking: Asking::Resumed(templates), boundaries, recovery })
+        Ok(OwnOperations { boundaries: self.source(), templates: self.templates()?, text })
     }
 }

@@ -1,5 +1,6 @@
 //! What several subcommands print and write.
 
+pub mod code_path;
 pub mod coverage_words;
 pub mod document;
 pub mod findings;

@@ -8,12 +8,11 @@ use report::number::separated;
 use trace::event::ExitStatus;
 use trace::{Ending, Outcome, Severity, TraceReader};
 
-use super::super::code_path::say_msync;
+use super::super::output::code_path::say_msync;
 use crate::render;
 
 /// A program that failed is often why there is less in its recording than its user expects.
-pub fn say_failure(trace: &Path) {
-    let Ok(reader) = TraceReader::open(trace) else { return };
+pub fn say_failure(reader: &TraceReader) {
     if let Ending::Complete(Outcome::Ended(status)) = reader.ending()
         && status != ExitStatus::Code(0)
     {

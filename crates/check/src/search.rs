@@ -1,0 +1,122 @@
+//! The search for failing crash states of a recording: settings become a session, and the user's wish to stop ends it.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crash::rounds::Shard;
+use crash::search::Budget;
+use crash::strategy::StrategySpec;
+use crash::strategy::inferred::KnownConditions;
+use drive::driver::Driver;
+use finding::blame::Libraries;
+use infer::{Conditions, ConditionsError};
+use record::stop::StopRequest;
+use runner::runner::ServedTree;
+use trace::{ReadError, TraceReader};
+
+use crate::code_path::Environment;
+use crate::operations::Operations;
+use crate::session::{CheckSession, Checked, Phase, SessionError};
+use crate::settings::{Settings, SettingsError};
+
+/// Trees are compared, so nothing of one may be missing.
+const TREE_BYTES: u64 = 16 << 20;
+
+/// A search on a recording.
+#[derive(Debug)]
+pub struct Search<'a> {
+    pub reader: &'a TraceReader,
+    /// The file that the reader reads: what was inferred lies beside it.
+    pub trace: &'a Path,
+    pub settings: &'a Settings,
+    pub operations: Option<&'a Operations>,
+    /// That of recoveries and checkers.
+    pub env: &'a Environment,
+    /// Code that is not blamed.
+    pub libraries: &'a Libraries,
+    pub shard: Shard,
+    /// Where decided crash points are noted, to go on from.
+    pub journal: Option<PathBuf>,
+    /// Journals of other searches to put together instead of searching.
+    pub merge: &'a [PathBuf],
+    /// What the program answered to its operations while it was recorded.
+    pub recorded: Option<Vec<u8>>,
+    /// A file system's daemon, and how to judge what it serves.
+    pub served: Option<ServedTree>,
+}
+
+/// Nothing could be searched.
+#[derive(Debug, thiserror::Error)]
+pub enum SearchFailed {
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    #[error("the trace has no pool: there is nothing to crash")]
+    NoPool,
+    #[error(transparent)]
+    Settings(#[from] SettingsError),
+    #[error(transparent)]
+    Conditions(#[from] ConditionsError),
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+impl Search<'_> {
+    /// What was found, and whether `stop` ended it early.
+    pub fn run(&self, stop: &StopRequest, on_phase: &(dyn Fn(Phase) + Sync)) -> Result<(Checked, bool), SearchFailed> {
+        let reader = self.reader;
+        reader.undamaged()?;
+        if reader.tables().pools.is_empty() {
+            return Err(SearchFailed::NoPool);
+        }
+        let mut plan = self.settings.plan(reader, self.operations, self.env, self.recorded.clone())?;
+        if let Some(served) = &self.served {
+            plan.recovery = served.daemon.clone();
+            plan.served = Some(served.clone());
+            plan.limits.output = TREE_BYTES;
+        }
+        // A recording that nobody inferred conditions from is searched without.
+        let strategies = self.settings.strategies(self.operations, infer::beside(self.trace).exists());
+        let needs_conditions = strategies.iter().copied().any(StrategySpec::needs_conditions);
+        let mut options = self.settings.search_options(&plan, strategies);
+        if needs_conditions {
+            options.conditions = Some(KnownConditions::new(Conditions::load(&infer::beside(self.trace))?));
+        }
+        let before = stop.count();
+        let stopped = AtomicBool::new(false);
+        let budget = self.settings.budget;
+        let now = Instant::now();
+        let session = CheckSession {
+            reader,
+            plan: &plan,
+            expectation: &self.settings.expectation(),
+            options: &options,
+            shard: self.shard,
+            equivalence: self.settings.equivalence,
+            workers: self.settings.workers(reader),
+            budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
+            analysis_deadline: budget.map(|budget| now + budget + budget / 8 + Duration::from_secs(2)),
+            journal: self.journal.as_deref(),
+            merge: self.merge,
+            again: self.settings.again,
+            skip_operations: self.settings.skip_operations,
+            recovery_from: None,
+            bundles: &self.settings.bundles,
+            bundles_option: self.settings.bundles_option(),
+            libraries: self.libraries,
+        };
+        let checked = session.run(&|phase| {
+            if stop.count() > before {
+                stopped.store(true, Ordering::Relaxed);
+            }
+            on_phase(phase);
+        });
+        let driven = Driver::of(&reader.tables().meta.command).is_some();
+        let checked = checked.map_err(|error| match error {
+            // The driver reads the operations, so it is not the program that did not.
+            SessionError::Reference(error) if driven => SessionError::Reference(error.driven()),
+            error => error,
+        })?;
+        Ok((checked, stopped.load(Ordering::Relaxed)))
+    }
+}
