@@ -15,9 +15,11 @@ mod expectation;
 pub mod fs;
 pub mod pmdk;
 mod program;
+mod skip;
 
 pub use cpu::Cpu;
 pub use directives::{Compare, Language};
 pub use error::TargetError;
 pub use expectation::Expectation;
 pub use program::{Program, conformance_programs, lint_programs};
+pub use skip::{MUST_RUN, skip};

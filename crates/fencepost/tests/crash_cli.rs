@@ -218,16 +218,14 @@ fn bundles_that_cannot_be_used_are_told_apart() {
 #[test]
 fn the_debugger_stops_before_the_pool_is_opened() {
     if !Command::new("gdb").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        println!("skipped: there is no gdb");
-        return;
+        return targets::skip("there is no gdb");
     }
     let case = Case::new();
     let (findings, _) = parse(&case.check(&["--recover", &case.recovery("check")]));
     let id = findings[0]["id"].as_str().expect("text");
     let gdb = case.run(&["debug", id, "--", "-batch", "-ex", "backtrace", "-ex", "continue", "-ex", "continue"]);
     if gdb.out.contains("ptrace") || gdb.err.contains("ptrace: ") {
-        println!("skipped: gdb may not trace here");
-        return;
+        return targets::skip("gdb may not trace here");
     }
     assert!(gdb.out.contains("open_pool"), "{}{}", gdb.out, gdb.err);
     assert!(!gdb.out.contains("is_lost"), "{}", gdb.out);

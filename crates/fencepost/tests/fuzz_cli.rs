@@ -88,7 +88,7 @@ fn finds(name: &str, variant: u32) -> Result<(), String> {
 #[test]
 fn rare_bugs_are_found() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let all = std::env::var("FENCEPOST_FUZZ").is_ok_and(|what| what == "all");
     let wanted: Vec<(String, u32)> = match all {
@@ -106,7 +106,7 @@ fn rare_bugs_are_found() {
 #[test]
 fn a_twin_stays_clean_and_a_seed_makes_one_corpus() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let corpora: Vec<_> = (0..2)
         .map(|_| {
@@ -124,7 +124,7 @@ fn a_twin_stays_clean_and_a_seed_makes_one_corpus() {
 #[test]
 fn nothing_is_lost_by_kill_9() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let space = Space::new("c/ring", 0);
     let mut before: BTreeSet<Vec<u8>> = BTreeSet::new();
@@ -162,7 +162,7 @@ fn nothing_is_lost_by_kill_9() {
 #[test]
 fn crashes_without_a_power_failure_are_findings_of_their_own() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let space = Space::new("c/words", 4);
     let options = ["--executions", "3000", "--no-lint", "--check-share", "0", "--message-format", "json"];
@@ -175,7 +175,7 @@ fn crashes_without_a_power_failure_are_findings_of_their_own() {
 #[test]
 fn what_is_wrong_is_told() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let space = Space::new("c/ring", 0);
     let folder = space.folder.path();

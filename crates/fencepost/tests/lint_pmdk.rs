@@ -16,7 +16,7 @@ fn findings(map: &str) -> Option<BTreeSet<(String, String, u64)>> {
     let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lint-pmdk");
     let mapcli = match pmdk::build_mapcli(&space) {
         Err(error @ TargetError::NoPmdk { .. }) => {
-            eprintln!("skipped: {error}");
+            targets::skip(error);
             return None;
         }
         built => built.expect("mapcli builds"),

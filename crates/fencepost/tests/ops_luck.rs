@@ -167,8 +167,7 @@ fn no_room_for_pools() {
         cli_support::Ran::from(command.output().expect("unshare is installed"))
     };
     if ["unshare: ", "mount: "].iter().any(|who| full("1m", "1m").err.starts_with(who)) {
-        // Not on this system.
-        return;
+        return targets::skip("no mount namespace for a small file system");
     }
     for (memory, disk) in [("1m", "4k"), ("4k", "1m")] {
         let ran = full(memory, disk);

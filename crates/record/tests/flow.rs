@@ -299,7 +299,7 @@ fn with(program: &Program, attempt: impl FnOnce(&Program, &Run<'_>) -> Result<()
 #[test]
 fn the_engine_and_the_reference_see_the_same_flow() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let cpu = Cpu::here();
     let mut complaints = Vec::new();
@@ -327,11 +327,14 @@ impl FlowSink for Count {
 #[test]
 fn a_libpmemobj_map_gives_the_same_trace() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
-    let Ok(mapcli) = targets::pmdk::build_mapcli(folder.path()) else { return };
+    let mapcli = match targets::pmdk::build_mapcli(folder.path()) {
+        Err(error @ targets::TargetError::NoPmdk { .. }) => return targets::skip(error),
+        built => built.expect("mapcli builds"),
+    };
     fs::write(at("workload"), targets::pmdk::workload(120)).unwrap();
     let environment = [("PMEM_IS_PMEM_FORCE", "1")];
     let mut native = Command::new(&mapcli);
@@ -378,7 +381,7 @@ extern "C" fn main(_: i32, _: *const *const u8) -> i32 {
 #[test]
 fn rust_code_has_the_same_flow() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let folder = tempfile::tempdir().unwrap();
     let (source, executable) = (folder.path().join("p.rs"), folder.path().join("p"));
@@ -428,7 +431,7 @@ int main(void) {
 #[test]
 fn what_is_done_under_a_lock_is_told_in_its_order() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let folder = tempfile::tempdir().unwrap();
     let executable = compiled(folder.path(), LOCKED);
@@ -494,7 +497,7 @@ int main(void) {
 #[test]
 fn a_block_that_a_signal_cuts_goes_on_where_it_was_left() {
     if !supervise::probe::is_embedded() {
-        return;
+        return targets::skip("this build has no probe");
     }
     let folder = tempfile::tempdir().unwrap();
     let executable = compiled(folder.path(), INTERRUPTED);

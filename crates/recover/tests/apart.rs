@@ -93,8 +93,7 @@ fn outcome(end: &End) -> i32 {
 fn has_overlays() -> bool {
     let overlays = Native::new().isolation().method == Method::Overlay;
     if !overlays {
-        assert!(std::env::var_os("CI").is_none(), "CI must allow private mounts");
-        eprintln!("skipped: no private mounts here");
+        targets::skip("no private mounts here");
     }
     overlays
 }

@@ -256,8 +256,7 @@ fn a_refused_mount_falls_back_to_the_next_method() {
     // Without a mount namespace of its own an ordinary user may not mount; root would mount for everybody.
     let best = Isolation::detect();
     if best.method == Method::Swap {
-        println!("skipped: this system allows no mounts at all");
-        return;
+        return targets::skip("this system allows no mounts at all");
     }
     let world = World::with(Native::with(Isolation { method: Method::Bind, ..best }));
     fs::remove_file(world.pool()).unwrap();
@@ -352,11 +351,11 @@ fn an_attended_command_has_our_streams_and_its_exit_code() {
 fn an_ordinary_user_can_do_all_this() {
     // SAFETY: cannot fail, no side effects.
     if unsafe { libc::geteuid() } != 0 || std::env::var_os("NATIVE_TEST_ORDINARY").is_some() {
-        println!("skipped: not root, so the other tests ran as an ordinary user");
+        // The other tests ran as an ordinary user.
         return;
     }
     match native_world::as_nobody(&["--skip", "an_ordinary_user"]) {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout)),
-        Err(reason) => println!("skipped: {reason}"),
+        Err(reason) => targets::skip(reason),
     }
 }

@@ -7,6 +7,8 @@ mod chore;
 mod links;
 mod page;
 mod site;
+#[cfg(test)]
+mod source_tests;
 mod summary;
 #[cfg(test)]
 mod tests;
