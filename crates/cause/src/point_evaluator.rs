@@ -105,6 +105,9 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
             return Err(EvaluateError::Exhausted);
         }
         self.allowance -= 1;
-        Ok(self.recovery.run(image)?)
+        match self.recovery.run(image) {
+            Err(error) if error.is_cancelled() => Err(EvaluateError::Exhausted),
+            observation => Ok(observation?),
+        }
     }
 }

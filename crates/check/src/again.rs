@@ -4,6 +4,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crash::outcome::PointOutcome;
 use crash::points::Point;
@@ -69,7 +70,10 @@ impl CheckSession<'_> {
             walk.advance_to(point.at)?;
             let view = walk.view();
             let image = view.image(&Assignment::everything(&view).state(&view))?;
-            let passes = runner.observe(&image)?.verdict.is_pass();
+            let passes = match runner.observe(&image) {
+                Err(error) if error.is_cancelled() => break,
+                observed => observed?.verdict.is_pass(),
+            };
             let writes = runner.last().is_some_and(|report| !report.dirtied.is_empty());
             if !passes || !writes {
                 continue;
@@ -77,8 +81,15 @@ impl CheckSession<'_> {
             let folder = Temporary::new("again")?;
             let private = put_image(&image, &self.plan.pools, folder.path())?;
             let trace = folder.path().join("recovery.fptrace");
-            let recording = RecoveryRecording { command: &self.plan.recovery, private: &private, limit: None };
-            recording.record(&[], None, &trace)?;
+            let recording = RecoveryRecording {
+                command: &self.plan.recovery,
+                private: &private,
+                limit: self.left(),
+                cancel: &self.plan.cancel,
+            };
+            if recording.record(&[], None, &trace)?.interrupted {
+                break;
+            }
             again.recordings += 1;
             let bundles = folder.path().join("bundles");
             self.search_recovery(&TraceReader::open(&trace)?, &private, &bundles, point, &mut again);
@@ -87,7 +98,12 @@ impl CheckSession<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.analysis_deadline.is_some_and(|deadline| std::time::Instant::now() >= deadline)
+        self.is_stopped() || self.left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Until failing states are not looked into any more.
+    fn left(&self) -> Option<Duration> {
+        self.analysis_deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     /// Searches the crash states of a recovery.

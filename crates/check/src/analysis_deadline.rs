@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::time::{Duration, Instant};
 
 /// Enough for the causes of most searches.
-const AFTER_STOP: Duration = Duration::from_secs(1);
+const AFTER_STOP: Duration = Duration::from_millis(700);
 
 #[derive(Debug, Default)]
 pub(crate) struct AnalysisDeadline {

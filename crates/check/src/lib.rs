@@ -18,6 +18,7 @@ pub mod run;
 pub mod search;
 pub mod session;
 pub mod settings;
+mod stopping;
 pub mod transient;
 
 pub use request::Request;

@@ -58,7 +58,7 @@ impl CheckSession<'_> {
         let mut more = Vec::new();
         let mut walk = Walk::new(self.reader, self.options.rules)?;
         for point in spread(survey, self.options.selection.creation) {
-            if begun.elapsed() > TIME {
+            if begun.elapsed() > TIME || self.is_stopped() {
                 break;
             }
             walk.advance_to(point.at)?;
@@ -87,7 +87,7 @@ impl CheckSession<'_> {
         let private = put_image(image, &self.plan.pools, folder.path())?;
         let trace = folder.path().join("recovery.fptrace");
         let inference = Arc::new(Mutex::new(Inference::default()));
-        let recording = RecoveryRecording { command, private: &private, limit: Some(LIMIT) };
+        let recording = RecoveryRecording { command, private: &private, limit: Some(LIMIT), cancel: &self.plan.cancel };
         let recorded =
             recording.record(&few_operations(command), Some(FlowHandle::new(Arc::clone(&inference))), &trace)?;
         if recorded.interrupted {

@@ -19,6 +19,7 @@ use crate::code_path::Environment;
 use crate::operations::Operations;
 use crate::session::{CheckSession, Checked, Phase, SessionError};
 use crate::settings::{Settings, SettingsError};
+use crate::stopping::until_stopped;
 
 /// Trees are compared, so nothing of one may be missing.
 const TREE_BYTES: u64 = 16 << 20;
@@ -82,10 +83,11 @@ impl Search<'_> {
         if needs_conditions {
             options.conditions = Some(KnownConditions::new(Conditions::load(&infer::beside(self.trace))?));
         }
-        let before = stop.count();
         let stopped = AtomicBool::new(false);
         let budget = self.settings.budget;
         let now = Instant::now();
+        // Whatever is still to do then, 25 % and some seconds after the budget there must be a result.
+        let last = budget.map(|budget| now + budget + budget / 4 + Duration::from_secs(4));
         let session = CheckSession {
             reader,
             plan: &plan,
@@ -95,7 +97,8 @@ impl Search<'_> {
             equivalence: self.settings.equivalence,
             workers: self.settings.workers(reader),
             budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
-            analysis_deadline: budget.map(|budget| now + budget + budget / 8 + Duration::from_secs(2)),
+            analysis_deadline: budget.map(|budget| now + budget + budget / 16 + Duration::from_secs(1)),
+            reference_deadline: budget.map(|budget| now + budget),
             journal: self.journal.as_deref(),
             merge: self.merge,
             again: self.settings.again,
@@ -105,12 +108,7 @@ impl Search<'_> {
             bundles_option: self.settings.bundles_option(),
             libraries: self.libraries,
         };
-        let checked = session.run(&|phase| {
-            if stop.count() > before {
-                stopped.store(true, Ordering::Relaxed);
-            }
-            on_phase(phase);
-        });
+        let checked = until_stopped(stop, &stopped, &plan.cancel, last, || session.run(on_phase));
         let driven = Driver::of(&reader.tables().meta.command).is_some();
         let checked = checked.map_err(|error| match error {
             // The driver reads the operations, so it is not the program that did not.

@@ -1,11 +1,11 @@
 //! The whole way from a trace to confirmed findings: search, analyse, explain, confirm, write bundles.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crash::image::CrashImage;
 use crash::journal::JournalError;
@@ -59,6 +59,8 @@ pub struct CheckSession<'a> {
     pub budget: Budget<'a>,
     /// When the analysis of failing states must end.
     pub analysis_deadline: Option<Instant>,
+    /// When runs without a crash must end. None: they take what they take, and the deadlines come later by that much.
+    pub reference_deadline: Option<Instant>,
     pub journal: Option<&'a Path>,
     /// Journals of other searches to put together instead of searching.
     pub merge: &'a [PathBuf],
@@ -140,9 +142,25 @@ pub enum SessionError {
     Reference(#[from] ReferenceError),
     #[error(transparent)]
     Again(#[from] Box<AgainError>),
+    /// No run was begun any more, before there was anything to tell.
+    #[error("the run was ended from outside")]
+    Cancelled,
     /// Nothing can be learnt from a recovery that never succeeds.
     #[error("recovery fails even on the pools that the complete run left, without any power failure: {0}")]
     NeverRecovers(Box<Symptom>),
+}
+
+impl SessionError {
+    /// Was a run ended from outside?
+    fn is_cancelled(&self) -> bool {
+        match self {
+            SessionError::Cancelled => true,
+            SessionError::Runner(error)
+            | SessionError::Reference(ReferenceError::Runner(error))
+            | SessionError::Confirm(ConfirmError::Runner(error)) => error.is_cancelled(),
+            _ => false,
+        }
+    }
 }
 
 /// What is being done, for progress.
@@ -166,12 +184,24 @@ pub enum Phase {
 
 impl CheckSession<'_> {
     pub fn run(&self, on_phase: &(dyn Fn(Phase) + Sync)) -> Result<Checked, SessionError> {
+        let begun = Instant::now();
         on_phase(Phase::Survey);
         let mut survey = survey(self.reader, self.options)?;
         if let Some(served) = &self.plan.served {
             survey.keep(|at| served.judge.wants(at));
         }
-        let survey = survey;
+        match self.judge(&survey, begun, on_phase) {
+            Err(error) if error.is_cancelled() => Ok(self.stopped(&survey)),
+            checked => checked,
+        }
+    }
+
+    fn judge(
+        &self,
+        survey: &Survey,
+        begun: Instant,
+        on_phase: &(dyn Fn(Phase) + Sync),
+    ) -> Result<Checked, SessionError> {
         let count = self.workers.max(1);
         let mut runners =
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
@@ -180,16 +210,21 @@ impl CheckSession<'_> {
         let mut reference_notes = Vec::new();
         let mut positions = Arc::default();
         let (mut setup_end, mut from) = (None, None);
-        let begun = Instant::now();
+        let before = Instant::now();
         if let Some(operations) = &self.plan.operations {
             let count = operations.workload.count();
+            let reached = Cell::new(0);
             let goes_on = |next: usize| {
                 on_phase(Phase::Reference { next, operations: count });
-                !self.is_stopped()
+                reached.set(next);
+                !self.is_stopped() && self.reference_deadline.is_none_or(|deadline| Instant::now() < deadline)
             };
             let reference = reference_answers(self.reader, self.options.rules, operations, &mut runners[0], &goes_on);
             let ReferenceAnswers { equivalence, notes, native } = match reference {
-                Err(ReferenceError::Stopped) => return Ok(self.stopped(&survey)),
+                Err(ReferenceError::Stopped) if self.is_stopped() => return Err(SessionError::Cancelled),
+                Err(ReferenceError::Stopped) => {
+                    return Err(ReferenceError::OutOfTime { done: reached.get(), all: count }.into());
+                }
                 reference => reference?,
             };
             reference_notes = notes;
@@ -213,17 +248,13 @@ impl CheckSession<'_> {
             positions = Arc::new(served.judge.positions());
         }
         let looks = self.recovers_at_the_end(&mut runners[0])?;
-        let options = self.with_recoveries(&survey, &mut runners[0], on_phase)?;
+        let options = self.with_recoveries(survey, &mut runners[0], on_phase)?;
         let mut options = options.unwrap_or_else(|| self.options.clone());
         options.selection.from = options.selection.from.max(from);
         let session = CheckSession { options: &options, bundles_option: self.bundles_option.clone(), ..*self };
-        // The budget is for the search; runs without a crash take what they take.
-        let reference = begun.elapsed();
-        let mut budget = self.budget;
-        budget.deadline = budget.deadline.map(|deadline| deadline + reference);
-        let time = Time { setup_end, budget, analysis: self.analysis_deadline.map(|deadline| deadline + reference) };
+        let time = self.time(begun, before.elapsed(), setup_end);
         let Searched { points, mut coverage, mut notes, analysis, assumed } =
-            session.search_and_analyse(&survey, &mut runners, &positions, time, on_phase)?;
+            session.search_and_analyse(survey, &mut runners, &positions, time, on_phase)?;
         notes.extend(reference_notes);
         let outside: BTreeSet<_> = runners.iter().flat_map(|runner| runner.outside.iter()).collect();
         if !outside.is_empty() {
@@ -255,7 +286,7 @@ impl CheckSession<'_> {
         }
         on_phase(Phase::Confirm);
         let (mut findings, mut evidence) = session.confirmed(&causes, runner, &mut notes)?;
-        if self.again {
+        if self.again && !self.plan.cancel.is_cancelled() {
             on_phase(Phase::Again);
             let again = self.again(&points, runner).map_err(Box::new)?;
             let (recoveries, states) = (again.recordings as u64, again.states_decided);
@@ -275,6 +306,24 @@ impl CheckSession<'_> {
         })
     }
 
+    /// What is left after runs without a crash took so long. Where they count, the search gets an eighth of the whole time at least.
+    fn time(&self, begun: Instant, taken: Duration, setup_end: Option<EventId>) -> Time<'_> {
+        let (mut budget, mut analysis) = (self.budget, self.analysis_deadline);
+        match self.reference_deadline {
+            None => {
+                budget.deadline = budget.deadline.map(|deadline| deadline + taken);
+                analysis = analysis.map(|deadline| deadline + taken);
+            }
+            Some(deadline) => {
+                let share = deadline.saturating_duration_since(begun) / 8;
+                let least = Instant::now() + share;
+                budget.deadline = budget.deadline.map(|deadline| deadline.max(least));
+                analysis = analysis.map(|deadline| deadline.max(least + share / 2));
+            }
+        }
+        Time { setup_end, budget, analysis }
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
@@ -285,7 +334,7 @@ impl CheckSession<'_> {
             findings: Vec::new(),
             coverage: coverage(survey, self.options, self.shard, &[]),
             evidence: Vec::new(),
-            notes: vec![RunNote::Interrupted],
+            notes: vec![if self.is_stopped() { RunNote::Interrupted } else { RunNote::NoTime }],
             points: Vec::new(),
             judged_creation: self.options.selection.creation,
             judged_by: self.plan.judged_by(),
@@ -316,7 +365,11 @@ impl CheckSession<'_> {
         let mut crash_paths = Vec::new();
         for cause in causes {
             let needed = cause.class == Class::Recovery;
-            crash_paths.push(if needed { breakdown(self.reader, rules, cause, runner)? } else { Vec::new() });
+            let path = if needed { breakdown(self.reader, rules, cause, runner) } else { Ok(Vec::new()) };
+            crash_paths.push(match path.map_err(SessionError::from) {
+                Err(error) if error.is_cancelled() => Vec::new(),
+                path => path?,
+            });
         }
         for (number, cause) in causes.iter().enumerate().filter(|(_, cause)| cause.class == Class::Recovery) {
             let same = |other: &usize| causes[*other].verdict.agrees(&cause.verdict);
@@ -333,11 +386,19 @@ impl CheckSession<'_> {
             explain(causes, &crash_paths, self.reader.tables(), self.libraries)
         {
             let mut shown = None;
+            let mut cancelled = false;
             for &number in numbers.iter().take(3) {
-                if confirm(self.reader, rules, &causes[number], runner)? == Confirmation::Confirmed {
-                    shown = Some(&causes[number]);
-                    break;
+                match confirm(self.reader, rules, &causes[number], runner).map_err(SessionError::from) {
+                    Ok(Confirmation::Confirmed) => shown = Some(&causes[number]),
+                    Ok(Confirmation::NotReproduced) => continue,
+                    Err(error) if error.is_cancelled() => cancelled = true,
+                    Err(error) => return Err(error),
                 }
+                break;
+            }
+            if cancelled {
+                notes.push(RunNote::NotConfirmed { finding: finding.id, title: Box::new(finding.title) });
+                continue;
             }
             let Some(cause) = shown else {
                 notes.push(RunNote::NotReproduced { finding: finding.id, title: Box::new(finding.title) });
@@ -434,6 +495,10 @@ impl CheckSession<'_> {
         };
         let mut passes = |image: &CrashImage<'_>| runner.observe(image).is_ok_and(|seen| seen.verdict.is_pass());
         let evidence = case.evidence(&mut passes)?;
+        if self.plan.cancel.is_cancelled() {
+            // Some of it may be missing.
+            return Err(SessionError::Cancelled);
+        }
         evidence::file::write(&evidence, self.bundles)?;
         Ok(evidence)
     }

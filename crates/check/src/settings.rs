@@ -186,6 +186,7 @@ impl Settings {
             names: reader.tables().paths.clone(),
             folders: self.folders(reader),
             served: None,
+            cancel: Default::default(),
             pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
             engine: self.engine,
         })

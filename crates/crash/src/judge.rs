@@ -159,7 +159,10 @@ impl<R: Recovery> Judge<'_, R> {
                 Some(None) if !spec.learns() && !self.knowledge.runs_all() => {}
                 earlier => {
                     let is_new = earlier.is_none();
-                    let fate = self.decide(view, &state, is_new, outcome)?;
+                    let fate = match self.decide(view, &state, is_new, outcome) {
+                        Err(error) if error.is_cancelled() => return Ok(done),
+                        fate => fate?,
+                    };
                     if let Some(Some(other)) = earlier.filter(|_| !is_new)
                         && !other.verdict.agrees(&fate.verdict)
                     {

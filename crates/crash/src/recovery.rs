@@ -34,6 +34,17 @@ impl RecoveryError {
     }
 }
 
+/// The run was ended from outside, before it could be judged: the search ends as if its time were over.
+#[derive(Clone, Copy, Debug, thiserror::Error)]
+#[error("the run was ended from outside")]
+pub struct Cancelled;
+
+impl RecoveryError {
+    pub fn is_cancelled(&self) -> bool {
+        self.0.is::<Cancelled>()
+    }
+}
+
 impl fmt::Display for RecoveryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)

@@ -104,6 +104,7 @@ impl Case {
             folders: Vec::new(),
             operations: Some(Arc::clone(&operations)),
             served: None,
+            cancel: Default::default(),
         };
         let mut runner = Runner::new(plan).expect("a runner");
         let reference = reference_answers(&reader, Rules::default(), &operations, &mut runner, &|_| true);

@@ -103,8 +103,15 @@ pub enum RunNote {
     },
     /// Interrupted before any crash was simulated.
     Interrupted,
+    /// The time was over before any crash was simulated.
+    NoTime,
     /// Native runs did not confirm a finding.
     NotReproduced {
+        finding: FindingId,
+        title: Box<Title>,
+    },
+    /// The time was over before native runs could confirm a finding.
+    NotConfirmed {
         finding: FindingId,
         title: Box<Title>,
     },

@@ -105,6 +105,7 @@ impl Examination {
             folders: Vec::new(),
             operations: operations.map(Arc::new),
             served: None,
+            cancel: Default::default(),
         };
         let now = Instant::now();
         let session = CheckSession {
@@ -117,6 +118,7 @@ impl Examination {
             workers: 1,
             budget: Budget { stop: Some(stop), deadline: Some(now + self.budget), ..Budget::default() },
             analysis_deadline: Some(now + self.budget * 2),
+            reference_deadline: None,
             journal: None,
             merge: &[],
             again: false,

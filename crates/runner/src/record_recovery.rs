@@ -7,7 +7,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crash::image::CrashImage;
 use record::flow::FlowHandle;
@@ -17,6 +17,7 @@ use record::recording::Recording;
 use record::stop::StopRequest;
 use record::target::{Target, TargetError};
 use recover::command::Command;
+use supervise::cancel::Cancel;
 use supervise::probe::Substituted;
 use trace::event::PoolId;
 use trace::{Meta, TraceWriter, WriteError};
@@ -48,6 +49,9 @@ pub fn put_image(image: &CrashImage<'_>, pools: &[(PathBuf, u64)], folder: &Path
     Ok(private)
 }
 
+/// How exact its limit is.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
 /// A recovery that is about to be recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct RecoveryRecording<'a> {
@@ -55,6 +59,7 @@ pub struct RecoveryRecording<'a> {
     pub private: &'a [Substituted],
     /// It is killed if it takes longer.
     pub limit: Option<Duration>,
+    pub cancel: &'a Cancel,
 }
 
 impl RecoveryRecording<'_> {
@@ -98,16 +103,18 @@ impl RecoveryRecording<'_> {
         let writer = TraceWriter::create(trace, meta)?;
         let (over, waiting) = mpsc::channel::<()>();
         std::thread::scope(|scope| {
-            if let Some(limit) = self.limit {
-                let stop = &stop;
-                scope.spawn(move || {
-                    if waiting.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
+            let (stop, until) = (&stop, self.limit.map(|limit| Instant::now() + limit));
+            scope.spawn(move || {
+                let is_late = || until.is_some_and(|until| Instant::now() >= until);
+                while waiting.recv_timeout(BETWEEN_LOOKS) == Err(RecvTimeoutError::Timeout) {
+                    if is_late() || self.cancel.is_cancelled() {
                         // The second time is not asked but done.
                         stop.interrupt();
                         stop.interrupt();
+                        return;
                     }
-                });
-            }
+                }
+            });
             let recording = recorder.run(&target, &options, writer);
             drop(over);
             Ok(recording?)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
-use crash::recovery::{Observation, Recovery, RecoveryError};
+use crash::recovery::{Cancelled, Observation, Recovery, RecoveryError};
 use operation::boundaries::BoundarySource;
 use operation::equivalence::{Asking, Equivalence, somewhere};
 use operation::workload::Workload;
@@ -15,10 +15,11 @@ use oracle::oracle::Oracle;
 use persistency::line::{LINE_BYTES, LineId};
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
-use recover::native::{Native, PoolFile};
+use recover::native::{Native, NativeError, PoolFile};
 use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::{RecordedNames, Slot, SlotError};
+use supervise::cancel::Cancel;
 use trace::event::{EventId, PoolId};
 use verdict::end::Frame;
 use verdict::position::CrashPosition;
@@ -47,6 +48,8 @@ pub struct Plan {
     pub operations: Option<Arc<OperationPlan>>,
     /// A file system's daemon is judged by the tree that it serves.
     pub served: Option<ServedTree>,
+    /// Ends runs from outside.
+    pub cancel: Cancel,
 }
 
 /// How to look at what a recovered daemon serves, and what is right.
@@ -113,7 +116,14 @@ pub enum RunnerError {
     #[error(transparent)]
     Server(#[from] ServerError),
     #[error(transparent)]
-    Native(#[from] recover::native::NativeError),
+    Native(#[from] NativeError),
+}
+
+impl RunnerError {
+    /// The run was ended from outside.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, RunnerError::Server(ServerError::Cancelled) | RunnerError::Native(NativeError::Cancelled))
+    }
 }
 
 /// One worker's means to run recoveries.
@@ -165,11 +175,13 @@ impl Runner {
         let servers = match plan.engine {
             EngineChoice::Native => None,
             EngineChoice::ForkServer => {
-                let checker = match &plan.checker {
-                    Some(command) => Some(Server::new(command, &slot)?),
-                    None => None,
+                let server = |command: &Command| -> Result<Server, ServerError> {
+                    let mut server = Server::new(command, &slot)?;
+                    server.cancel = plan.cancel.clone();
+                    Ok(server)
                 };
-                let mut recovery = Server::new(&plan.recovery, &slot)?;
+                let checker = plan.checker.as_ref().map(server).transpose()?;
+                let mut recovery = server(&plan.recovery)?;
                 if let Some(served) = &plan.served {
                     recovery.attend(served.attendant.clone());
                 }
@@ -250,7 +262,7 @@ impl Runner {
         self.at = image.guaranteed().at();
         if self.servers.is_some() {
             match self.serve(position) {
-                Err(RunnerError::Server(error)) => {
+                Err(RunnerError::Server(error)) if !matches!(error, ServerError::Cancelled) => {
                     self.go_native(error.to_string());
                     self.show(image)?;
                 }
@@ -294,6 +306,7 @@ impl Runner {
         let limits = self.timeout.limits(&self.plan.limits);
         if let Some(command) = resumed {
             servers.recovery = Server::new(&command, &self.slot)?;
+            servers.recovery.cancel = self.plan.cancel.clone();
             self.served = position;
         }
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
@@ -345,7 +358,7 @@ impl Runner {
             Some(served) => served.native.clone(),
             None => self.command(position),
         };
-        let native = self.native.get_or_insert_with(Native::new);
+        let native = self.native.get_or_insert_with(|| native(&self.plan));
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
         let mut session = native.session_with(&pools, &self.slot.space)?;
@@ -432,7 +445,7 @@ impl Runner {
     /// One run of the uninstrumented command on what the slot holds.
     pub fn native_command(&mut self, command: &Command) -> Result<RunReport, RunnerError> {
         self.stale = true;
-        let native = self.native.get_or_insert_with(Native::new);
+        let native = self.native.get_or_insert_with(|| native(&self.plan));
         let pools: Vec<PoolFile<'_>> =
             self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
         Ok(native.session_with(&pools, &self.slot.space)?.run(command, &self.plan.limits)?)
@@ -441,8 +454,17 @@ impl Runner {
 
 impl Recovery for Runner {
     fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
-        self.observe(image).map_err(RecoveryError::new)
+        self.observe(image).map_err(|error| match error.is_cancelled() {
+            true => RecoveryError::new(Cancelled),
+            false => RecoveryError::new(error),
+        })
     }
+}
+
+fn native(plan: &Plan) -> Native {
+    let mut native = Native::new();
+    native.cancel = plan.cancel.clone();
+    native
 }
 
 fn put(slot: &mut Slot, line: LineId, bytes: &[u8; LINE_BYTES]) -> Result<(), SlotError> {

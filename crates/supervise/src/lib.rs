@@ -20,10 +20,12 @@
 //! | how a recovery is asked to run again and again | [`fork_server`] |
 //! | where temporary files lie, and who removes them | [`temporary`] |
 //! | what a run may use, and what it uses | [`limits`], [`usage`] |
+//! | how runs are ended from outside | [`cancel`] |
 //!
 //! Nothing here knows what a recording or a recovery is for. `record` and `recover` sit on it.
 
 mod bare;
+pub mod cancel;
 pub mod fork_server;
 mod lasting;
 pub mod limits;

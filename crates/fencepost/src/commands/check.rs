@@ -25,6 +25,7 @@ use super::output::html::{self, can_be_written};
 use super::output::progress::Progress;
 use super::record::summary::say_failure;
 use super::record::{backend, beside_documents, say};
+use super::stopping::AtOnce;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -86,7 +87,7 @@ impl Check {
             }
         };
         let trace = self.output.clone();
-        let watcher = Watcher { options: &self.options, trace, progress: OnceLock::new() };
+        let watcher = Watcher { options: &self.options, trace, progress: OnceLock::new(), at_once: OnceLock::new() };
         let checked = check::run(Request { observer: &watcher, ..request });
         drop(watcher);
         match checked {
@@ -163,10 +164,13 @@ struct Watcher<'a> {
     options: &'a CrashOptions,
     trace: Option<PathBuf>,
     progress: OnceLock<Progress>,
+    /// In the recording a second Ctrl-C is the target's.
+    at_once: OnceLock<AtOnce>,
 }
 
 impl Observer for Watcher<'_> {
     fn recorded(&self, recording: &Recording, reader: &TraceReader) {
+        let _ = self.at_once.set(AtOnce::watch(StopRequest::from_signals()));
         say_failure(reader);
         if recording.activity.any() {
             warn_of(reader, self.trace.as_deref().unwrap_or(Path::new("the recording")));

@@ -22,6 +22,7 @@ use super::output::code_path::{say_choice, warn_of_msync};
 use super::output::findings::print;
 use super::output::html::{Outcome, can_be_written};
 use super::output::progress::Progress;
+use super::stopping::AtOnce;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -170,8 +171,10 @@ impl Job<'_> {
             served: self.served.clone(),
         };
         let progress = Progress::new(settings.budget, self.options.progress);
-        let checked = search.run(StopRequest::from_signals(), &|phase| progress.show(phase));
-        drop(progress);
+        let stop = StopRequest::from_signals();
+        let at_once = AtOnce::watch(stop);
+        let checked = search.run(stop, &|phase| progress.show(phase));
+        drop((progress, at_once));
         let (checked, interrupted) = checked.map_err(say_search_failed)?;
         if interrupted {
             say_interrupted(self.journal.as_deref());

@@ -19,4 +19,5 @@ mod output;
 pub mod record;
 pub mod replay;
 pub mod report;
+mod stopping;
 pub mod trace;

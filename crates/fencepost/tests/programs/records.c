@@ -84,6 +84,12 @@ static int recover(const char *act, const char *path, const char *gate) {
 #define IS(word) (!strcmp(act, word))
     if (IS("moody")) return !records[is_odd(gate)].mark & 0;
     int lost = is_lost();
+    if (IS("slow")) {
+        // Each run leaves a byte elsewhere, and takes a tenth of a second.
+        (void)is_odd(gate);
+        usleep(100000);
+        gate = NULL;
+    }
     if (gate && records[MIDDLE].mark && !records[MIDDLE + 4].mark) wait_at(gate);
 #ifdef REPAIRED
     lost = 0;

@@ -32,6 +32,8 @@ pub enum NativeError {
         "cannot isolate a recovery run ({what}): {source}; user and mount namespaces may be switched off on this system (sysctl user.max_user_namespaces)"
     )]
     Isolate { what: &'static str, source: io::Error },
+    #[error("the run was ended from outside")]
+    Cancelled,
     #[error("cannot {what} for a recovery run: {source}")]
     System { what: &'static str, source: io::Error },
 }

@@ -9,6 +9,8 @@ pub(super) fn end(cut: Option<Cut>, ended: &Ended, limits: &Limits) -> End {
     match (cut, ended.status) {
         (Some(Cut::Limit(limit)), _) => End::OverLimit(limit),
         (Some(Cut::Wall), _) => End::Hung,
+        // Nobody asks how such a run ended.
+        (Some(Cut::Cancelled), _) => signalled(libc::SIGKILL),
         (_, Some(status)) => natural(status, ended, limits),
         // The supervisor itself was killed from outside, by the system for want of memory or by somebody.
         (_, None) => signalled(libc::SIGKILL),

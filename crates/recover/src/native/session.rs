@@ -17,10 +17,11 @@ use super::overlay::{Overlay, PrivateFolder};
 use super::placement::{Placement, Pool, PoolFile};
 use super::streams::Streams;
 use super::swap::Swap;
-use super::watch::watch;
+use super::watch::{Cut, watch};
 use crate::command::Command;
 use crate::report::RunReport;
 use crate::space::Space;
+use supervise::cancel::Cancel;
 use supervise::limits::Limits;
 use supervise::supervised::{Ended, Start, Supervised, Surroundings};
 use supervise::supervisor::{Group, KernelLimits, Stage};
@@ -29,16 +30,17 @@ use supervise::supervisor::{Group, KernelLimits, Stage};
 #[derive(Clone, Debug)]
 pub struct Native {
     isolation: Isolation,
+    pub cancel: Cancel,
 }
 
 impl Native {
     pub fn new() -> Native {
-        Native { isolation: Isolation::detect() }
+        Native::with(Isolation::detect())
     }
 
     /// With an isolation that [`Isolation::detect`] found earlier, or a lesser one.
     pub fn with(isolation: Isolation) -> Native {
-        Native { isolation }
+        Native { isolation, cancel: Cancel::default() }
     }
 
     pub fn isolation(&self) -> &Isolation {
@@ -52,13 +54,18 @@ impl Native {
 
     /// Puts the images in place for several runs, the later ones finding what the earlier ones left.
     pub fn session(&self, pools: &[PoolFile<'_>]) -> Result<Session, NativeError> {
-        Session::enter(&self.isolation, pools, None)
+        self.enter(pools, None)
     }
 
     /// As [`session`](Self::session), with the files beside the pools as `space` has them. Recoveries change those, so that they must be put in
     /// place again afterwards.
     pub fn session_with(&self, pools: &[PoolFile<'_>], space: &Space) -> Result<Session, NativeError> {
-        Session::enter(&self.isolation, pools, Some(space))
+        self.enter(pools, Some(space))
+    }
+
+    fn enter(&self, pools: &[PoolFile<'_>], space: Option<&Space>) -> Result<Session, NativeError> {
+        let session = Session::enter(&self.isolation, pools, space)?;
+        Ok(Session { cancel: self.cancel.clone(), ..session })
     }
 }
 
@@ -75,6 +82,7 @@ pub struct Session {
     pools: Vec<Pool>,
     placement: Box<dyn Placement>,
     private: Vec<PrivateFolder>,
+    cancel: Cancel,
 }
 
 impl Session {
@@ -83,7 +91,7 @@ impl Session {
         let mut isolation = isolation.clone();
         let private = space.map(PrivateFolder::of).unwrap_or_default();
         let placement = place(&mut isolation, &pools, &private)?;
-        Ok(Session { isolation, pools, placement, private })
+        Ok(Session { isolation, pools, placement, private, cancel: Cancel::default() })
     }
 
     /// Does recovery find the files beside the pools as they were? Not without a private mount over their folders.
@@ -105,11 +113,17 @@ impl Session {
     pub fn run(&mut self, command: &Command, limits: &Limits) -> Result<RunReport, NativeError> {
         let words = Words::of(command)?;
         loop {
+            if self.cancel.is_cancelled() {
+                return Err(NativeError::Cancelled);
+            }
             let streams = Streams::open(&command.stdin)?;
             let before = self.file_numbers();
             let begin = Instant::now();
             let run = self.start(&words.start(Some(streams.descriptors()), Some(kernel_limits::beneath(limits))))?;
-            let (cut, ended) = watch(run, &streams, limits, begin);
+            let (cut, ended) = watch(run, &streams, limits, begin, &self.cancel);
+            if cut == Some(Cut::Cancelled) {
+                return Err(NativeError::Cancelled);
+            }
             let wall = begin.elapsed();
             if self.falls_back(&ended)? {
                 continue;

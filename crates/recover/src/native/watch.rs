@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use super::streams::Streams;
+use supervise::cancel::Cancel;
 use supervise::limits::Limits;
 use supervise::supervised::{Ended, Supervised};
 use supervise::usage::Usage;
@@ -25,10 +26,18 @@ pub(super) enum Cut {
     Idle,
     Wall,
     Limit(Limit),
+    /// From outside.
+    Cancelled,
 }
 
 /// Returns when no process of the run is left.
-pub(super) fn watch(run: Supervised, streams: &Streams, limits: &Limits, begin: Instant) -> (Option<Cut>, Ended) {
+pub(super) fn watch(
+    run: Supervised,
+    streams: &Streams,
+    limits: &Limits,
+    begin: Instant,
+    cancel: &Cancel,
+) -> (Option<Cut>, Ended) {
     let mut idle = IdleSince::default();
     let mut pause = FIRST_LOOK;
     loop {
@@ -36,7 +45,8 @@ pub(super) fn watch(run: Supervised, streams: &Streams, limits: &Limits, begin: 
         if run.wait(pause.min(left)) {
             return (None, run.finish());
         }
-        if let Some(cut) = look(&run, streams, limits, begin, &mut idle) {
+        let cancelled = cancel.is_cancelled().then_some(Cut::Cancelled);
+        if let Some(cut) = cancelled.or_else(|| look(&run, streams, limits, begin, &mut idle)) {
             run.end_all();
             return (Some(cut), run.finish());
         }

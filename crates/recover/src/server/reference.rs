@@ -12,6 +12,7 @@ use wire::recover::reference;
 use super::private::Private;
 use super::report::{end, noted, report};
 use super::run::{ALLOWANCE, Server, ServerError, set_limits, system, wait_status};
+use super::watch::BETWEEN_LOOKS;
 use crate::report::RunReport;
 use crate::slot::Slot;
 use supervise::limits::Limits;
@@ -64,7 +65,7 @@ impl ReferenceRun<'_> {
         self.private.at_fork_point().map_err(system("look at the private folders"))?;
         self.engine.give(operations);
         self.engine.ask();
-        let stage = self.engine.wait(self.limits.wall + ALLOWANCE);
+        let stage = self.wait()?;
         self.refusal()?;
         let end = match stage {
             Stage::Done => end(&self.engine, self.engine.recovery().status.load(Ordering::Acquire), &self.limits),
@@ -89,8 +90,22 @@ impl ReferenceRun<'_> {
         self.arrive()
     }
 
+    fn wait(&self) -> Result<Stage, ServerError> {
+        let until = Instant::now() + self.limits.wall + ALLOWANCE;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let stage = self.engine.wait(BETWEEN_LOOKS.min(left));
+            if stage != Stage::Late || left.is_zero() {
+                return Ok(stage);
+            }
+            if self.server.cancel.is_cancelled() {
+                return Err(ServerError::Cancelled);
+            }
+        }
+    }
+
     fn arrive(&mut self) -> Result<Step, ServerError> {
-        let stage = self.engine.wait(self.limits.wall + ALLOWANCE);
+        let stage = self.wait()?;
         if let Some(error) = self.engine.start_error() {
             return Err(error.into());
         }

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use supervise::cancel::Cancel;
 use supervise::fork_server::{ForkServer, Setup, Stage};
 use supervise::limits::{Limits, OUTPUT_ENDS_RUN};
 use supervise::memory_file;
@@ -44,6 +45,8 @@ pub enum ServerError {
     Refused(String),
     #[error("the fork server does not answer")]
     Silent,
+    #[error("the run was ended from outside")]
+    Cancelled,
 }
 
 pub(super) fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError {
@@ -74,6 +77,7 @@ pub struct Server {
     probe: ProbeImage,
     /// Real time and randomness.
     pub real_world: bool,
+    pub cancel: Cancel,
     running: Option<Running>,
     /// The command of a process beside the recovery, whose report is the standard output of a run.
     attendant_words: Vec<OsString>,
@@ -133,6 +137,7 @@ impl Server {
                 .collect(),
             probe: ProbeImage::Embedded,
             real_world: false,
+            cancel: Cancel::default(),
             running: None,
             attendant_words: Vec::new(),
             attendant: None,
@@ -196,6 +201,9 @@ impl Server {
 
     /// Runs the recovery on what the slot holds now.
     pub fn run(&mut self, slot: &Slot, limits: &Limits) -> Result<RunReport, ServerError> {
+        if self.cancel.is_cancelled() {
+            return Err(ServerError::Cancelled);
+        }
         let started = Instant::now();
         let mut running = match self.running.take() {
             Some(running) => running,
@@ -220,7 +228,8 @@ impl Server {
         engine.ask();
         // A fork is watched from inside as well, which knows where it is when its time is over.
         let wall = if self.once { limits.wall } else { limits.wall + ALLOWANCE };
-        let watched = watch(engine, &Limits { wall, ..limits.clone() }, running.memory, || self.floods(limits))?;
+        let watched =
+            watch(engine, &Limits { wall, ..limits.clone() }, running.memory, &self.cancel, || self.floods(limits))?;
         let done = watched == Watched::At(Stage::Done);
         // One that hangs inside the recovery gets free when that is ended.
         let attended = match self.attendant.as_mut().filter(|_| done) {
@@ -321,7 +330,7 @@ impl Server {
         let begun = Instant::now();
         let (mut engine, mut private) = self.launch(reference::NONE)?;
         let start = Limits { wall: limits.wall.max(START_AT_LEAST), ..limits.clone() };
-        let watched = watch(&engine, &start, ENGINE_MEMORY, || self.floods(limits))?;
+        let watched = watch(&engine, &start, ENGINE_MEMORY, &self.cancel, || self.floods(limits))?;
         if let Some(error) = engine.start_error() {
             return Err(error.into());
         }

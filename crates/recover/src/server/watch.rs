@@ -5,6 +5,7 @@
 
 use std::time::{Duration, Instant};
 
+use supervise::cancel::Cancel;
 use supervise::fork_server::{ForkServer, Stage};
 use supervise::limits::Limits;
 use verdict::end::Limit;
@@ -12,7 +13,7 @@ use verdict::end::Limit;
 use super::run::ServerError;
 
 /// Most runs are over before the first look.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
 /// What became of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,7 @@ pub(super) fn watch(
     engine: &ForkServer,
     limits: &Limits,
     own: u64,
+    cancel: &Cancel,
     floods: impl Fn() -> Result<bool, ServerError>,
 ) -> Result<Watched, ServerError> {
     let until = Instant::now() + limits.wall;
@@ -37,6 +39,9 @@ pub(super) fn watch(
         let stage = engine.wait(BETWEEN_LOOKS.min(left));
         if stage != Stage::Late {
             return Ok(Watched::At(stage));
+        }
+        if cancel.is_cancelled() {
+            return Err(ServerError::Cancelled);
         }
         if floods()? {
             return Ok(Watched::OverLimit(Limit::Output));

@@ -48,12 +48,15 @@ pub fn run_note(note: &RunNote) -> String {
             "time budget exhausted: {} were not analysed; they may have other causes",
             counted(*states, "failing state")
         ),
-        RunNote::Interrupted => {
-            "interrupted in the runs without a crash that tell the right answers: no crash was simulated".to_owned()
-        }
+        RunNote::Interrupted => "interrupted before the search: no crash was simulated".to_owned(),
+        RunNote::NoTime => "time budget exhausted before the search: no crash was simulated (--budget)".to_owned(),
         RunNote::NotReproduced { finding, title } => {
             format!("not shown, because native mode did not reproduce it: {} (finding {finding})", title_of(title))
         }
+        RunNote::NotConfirmed { finding, title } => format!(
+            "not shown, because no time was left to reproduce it in native mode: {} (finding {finding})",
+            title_of(title)
+        ),
         RunNote::NoBundle { finding, why } => format!("finding {finding} cannot be replayed: {why}"),
         RunNote::NoTimeline { finding, why } => {
             format!("the report cannot show the time line of finding {finding}: {why}")

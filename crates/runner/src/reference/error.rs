@@ -19,6 +19,10 @@ pub enum ReferenceError {
     Runner(#[from] RunnerError),
     #[error("the user stopped the runs without a crash")]
     Stopped,
+    #[error(
+        "the time budget was over after the runs without a crash for {done} of {all} operations: no crash was simulated"
+    )]
+    OutOfTime { done: usize, all: usize },
     #[error("the uninstrumented program does not show which answer belongs to which part of a window")]
     PlainWindows,
     #[error("the uninstrumented program {how} in a run without any crash")]
@@ -99,6 +103,9 @@ impl ReferenceError {
     /// What to do about it.
     pub fn advice(&self) -> &'static str {
         match self {
+            ReferenceError::OutOfTime { .. } => {
+                "give it more time (--budget) or fewer operations: these runs tell which answers are right after a crash"
+            }
             ReferenceError::PlainWindows => {
                 "leave out --engine native: the fork server sees where operations begin and end"
             }
