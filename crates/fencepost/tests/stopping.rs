@@ -81,7 +81,7 @@ fn many_failing_states_do_not_stretch_the_budget() {
     let recovery = format!("{} {}", case.recovery("slow"), runs.display());
     // In the fork server time is virtual, and nobody sleeps.
     let ended = case.start(&line(&case, &recovery, "3s", "native")).end();
-    assert_eq!(ended.code, Some(1), "{}", ended.err);
+    assert!(matches!(ended.code, Some(0 | 1)), "{:?} {}", ended.code, ended.err);
     assert!(parse(&ended).1["states_failing"].as_u64().is_some_and(|states| states > 0));
     // One worker, 3 s and a quarter and 5 s more, by ten runs a second: not more than 90, whatever the machine does meanwhile.
     let runs = fs::read(runs).expect("runs leave something").len();
