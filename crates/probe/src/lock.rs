@@ -1,7 +1,7 @@
 //! Locks of the engine, and the one order in which they are taken.
 //!
-//! Whatever threads share lies in a [`Locked`], which gives it out only with its lock held. A thread may take a lock while it
-//! holds others only if it stands *below* all of them in this list:
+//! Whatever threads share lies in a [`Locked`], which gives it out only with its lock held; what the engine lock guards, in a
+//! `translate::guarded::UnderEngineLock`. A thread may take a lock while it holds others only if it stands *below* all of them in this list:
 //!
 //! 1. `syscall::memory`: one change of the address space at a time;
 //! 2. `translate`: the engine lock, over everything about translated code ([`crate::translate::lock`]);
@@ -47,6 +47,10 @@ impl SpinLock {
             sys::sys!(sys::nr::SCHED_YIELD);
         }
         SpinGuard(self)
+    }
+    /// Does a thread hold it?
+    pub fn is_held(&self) -> bool {
+        self.0.load(Ordering::Relaxed) != 0
     }
     /// After fork: the child is the only thread.
     pub fn reset(&self) {

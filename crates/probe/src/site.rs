@@ -7,6 +7,7 @@ use crate::layout;
 use crate::ring;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
 use crate::thread::Thread;
+use crate::translate::guarded::UnderEngineLock;
 
 /// What `trampoline/record.rs` must know about an instruction. 64 bytes: the trampoline indexes with a shift.
 #[repr(C)]
@@ -51,8 +52,14 @@ pub mod flag {
     pub const SAME_PATH: u32 = 64;
 }
 
-static mut COUNT: u32 = 1;
-static mut MAPPED: u64 = layout::SITES;
+/// The table of sites: how many numbers are given, and up to which address it is mapped.
+#[derive(Debug)]
+struct SiteTable {
+    count: u32,
+    mapped: u64,
+}
+
+static TABLE: UnderEngineLock<SiteTable> = UnderEngineLock::new(SiteTable { count: 1, mapped: layout::SITES });
 
 /// Adds a site and tells the host of it. The engine lock is held. Number 0 is never given.
 pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size: u32, mut flags: u32) -> u32 {
@@ -76,25 +83,25 @@ pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size:
         flags |= flag::CLEARS_PENDING;
     }
     let operation = if crate::cover::on() { crate::cover::operation(pc) } else { 0 };
-    // SAFETY: the engine lock is held; the table is mapped before it is written.
-    let number = unsafe {
-        let number = COUNT;
+    let number = TABLE.with(|table| {
+        let number = table.count;
         let address = layout::SITES + number as u64 * size_of::<Site>() as u64;
-        if address + size_of::<Site>() as u64 > MAPPED {
-            if MAPPED >= layout::SITES + layout::SITES_BYTES {
+        if address + size_of::<Site>() as u64 > table.mapped {
+            if table.mapped >= layout::SITES + layout::SITES_BYTES {
                 crate::refuse!(thread, "more than {} instrumented instructions", number);
             }
-            sys::map_anonymous(MAPPED, 1 << 16, PROT_READ | PROT_WRITE);
-            MAPPED += 1 << 16;
+            sys::map_anonymous(table.mapped, 1 << 16, PROT_READ | PROT_WRITE);
+            table.mapped += 1 << 16;
         }
-        COUNT += 1;
+        table.count += 1;
         let kind_aux = kind_aux.0 as u32 | (kind_aux.1 as u32) << 8;
         let (mut copy, len) = ([0u8; 16], bytes.len() as u32);
         copy[..bytes.len()].copy_from_slice(bytes);
         let site = Site { kind_aux, size, cfa_offset, rbp_offset, flags, len, pc, bytes: copy, operation, _pad: 0 };
-        (address as *mut Site).write(site);
+        // SAFETY: the table is mapped up to here, and nobody has this number yet.
+        unsafe { (address as *mut Site).write(site) };
         number
-    };
+    });
     let header = Header { kind: kind::SITE, site: number, address: pc, ..Header::default() };
     ring::order(thread).put(header, &[bytes]);
     number

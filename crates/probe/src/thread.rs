@@ -194,24 +194,26 @@ pub fn set_gs(base: u64) {
     crate::sys::sys!(crate::sys::nr::ARCH_PRCTL, ARCH_SET_GS, base);
 }
 
-static LIST: crate::lock::SpinLock = crate::lock::SpinLock::new();
-static mut FIRST: *mut Thread = core::ptr::null_mut();
+/// The first of the list; the others follow by `next`.
+struct First(*mut Thread);
+
+// SAFETY: what it points to is followed only with the list's lock held.
+unsafe impl Send for First {}
+
+static LIST: crate::lock::Locked<First> = crate::lock::Locked::new(First(core::ptr::null_mut()));
 
 /// Every thread of this process is on the list from its start to its end.
 pub fn register(thread: &mut Thread) {
-    let _guard = LIST.lock();
-    // SAFETY: LIST is held.
-    unsafe {
-        thread.next = FIRST;
-        FIRST = thread;
-    }
+    let mut first = LIST.lock();
+    thread.next = first.0;
+    first.0 = thread;
 }
 
 pub fn unregister(thread: &mut Thread) {
-    let _guard = LIST.lock();
+    let mut first = LIST.lock();
     // SAFETY: LIST is held; the list consists of live threads.
     unsafe {
-        let mut link = core::ptr::addr_of_mut!(FIRST);
+        let mut link = core::ptr::addr_of_mut!(first.0);
         while !(*link).is_null() {
             if core::ptr::eq(*link, thread) {
                 *link = thread.next;
@@ -224,17 +226,15 @@ pub fn unregister(thread: &mut Thread) {
 
 /// After fork: only the caller is left.
 pub fn only(thread: &mut Thread) {
-    LIST.reset();
     thread.next = core::ptr::null_mut();
-    // SAFETY: no other thread exists.
-    unsafe { FIRST = thread };
+    LIST.reset(First(thread));
 }
 
 pub fn each(mut f: impl FnMut(&mut Thread)) {
-    let _guard = LIST.lock();
+    let first = LIST.lock();
     // SAFETY: LIST is held; callers touch only what may be changed under a running thread.
     unsafe {
-        let mut at = FIRST;
+        let mut at = first.0;
         while !at.is_null() {
             f(&mut *at);
             at = (*at).next;

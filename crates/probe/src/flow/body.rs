@@ -16,6 +16,7 @@ use crate::translate::block::Flavour;
 use crate::translate::branch::{self, After};
 use crate::translate::build::{Builder, Instruction, MAX_INSTRUCTIONS};
 use crate::translate::emit::Reg;
+use crate::translate::guarded::UnderEngineLock;
 use crate::translate::instrumented::{self, NO_REG};
 use crate::translate::{code, emulate, marked, watch};
 
@@ -188,15 +189,15 @@ fn spare(used: u16) -> Reg {
     SPARE.into_iter().find(|reg| used >> reg & 1 == 0).unwrap_or(SPARE[0])
 }
 
-static mut COUNT: u32 = 0;
+/// Blocks that the host knows.
+static COUNT: UnderEngineLock<u32> = UnderEngineLock::new(0);
 
 /// Tells the host of the block; its number.
 fn announce(b: &mut Builder<'_>, instructions: &[(Instruction, Decoded)]) -> u32 {
-    // SAFETY: the engine lock is held.
-    let number = unsafe {
-        COUNT += 1;
-        COUNT
-    };
+    let number = COUNT.with(|count| {
+        *count += 1;
+        *count
+    });
     let bytes: Vec<u8> =
         instructions.iter().flat_map(|(i, _)| i.bytes[..i.scan.len as usize].iter().copied()).collect();
     let header = Header { kind: kind::BLOCK, site: number, address: b.pc, ..Header::default() };

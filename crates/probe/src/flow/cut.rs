@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 
 use crate::thread::{Regs, Thread};
+use crate::translate::block::Block;
 use crate::translate::emit::Reg;
 use crate::translate::{self, arena, block};
 
@@ -50,8 +51,10 @@ pub fn is_told(thread: &Thread, rip: u64, pc: u64) -> bool {
         return false;
     }
     let _guard = translate::lock().lock();
-    let Some(block) = arena::block_at(rip).map(block::get) else { return false };
-    block.flow.as_ref().is_some_and(|entry| entry.is_at_last(rip, entry.done(block.pc, pc)))
+    let Some(number) = arena::block_at(rip) else { return false };
+    block::with(number, |block| {
+        block.flow.as_ref().is_some_and(|entry| entry.is_at_last(rip, entry.done(block.pc, pc)))
+    })
 }
 
 /// A thread leaves the block at cache address `rip`; the program's pc is `pc`, that instruction has not run. Puts the program's
@@ -61,7 +64,11 @@ pub fn leave(thread: &mut Thread, rip: u64, pc: u64, regs: &mut Regs) {
         return;
     }
     let _guard = translate::lock().lock();
-    let Some(block) = arena::block_at(rip).map(block::get) else { return };
+    let Some(number) = arena::block_at(rip) else { return };
+    block::with(number, |block| cut(thread, block, rip, pc, regs));
+}
+
+fn cut(thread: &mut Thread, block: &Block, rip: u64, pc: u64, regs: &mut Regs) {
     let Some(entry) = &block.flow else { return };
     let done = entry.done(block.pc, pc);
     let all = entry.lengths.len();
@@ -99,6 +106,5 @@ fn shorten(thread: &mut Thread, entry: &Entry, done: usize, all: usize) {
 /// Of the block at this cache address.
 pub fn position_register(rip: u64) -> Option<Reg> {
     let _guard = translate::lock().lock();
-    let block = block::get(arena::block_at(rip)?);
-    block.flow.as_ref().map(|entry| entry.x)
+    block::with(arena::block_at(rip)?, |block| block.flow.as_ref().map(|entry| entry.x))
 }

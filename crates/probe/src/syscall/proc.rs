@@ -122,7 +122,7 @@ fn is_ours(line: &maps::Line<'_>) -> bool {
     layout::is_engine(line.start)
         || (space::BASE..space::END).contains(&line.start)
         || crate::load::boot::hidden().contains(&line.start)
-        || crate::translate::arena::regions().any(|(start, end)| start < line.end && line.start < end)
+        || crate::translate::arena::regions().into_iter().any(|(start, end)| start < line.end && line.start < end)
         || !pm::pieces(layout::alias(line.start), line.end - line.start).is_empty()
 }
 

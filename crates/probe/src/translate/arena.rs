@@ -4,6 +4,7 @@
 use alloc::vec::Vec;
 
 use super::emit::Emit;
+use super::guarded::UnderEngineLock;
 use crate::ring::control;
 use crate::sys::{self, PROT_EXEC, PROT_READ, PROT_WRITE};
 use crate::trampoline::pass;
@@ -25,16 +26,18 @@ pub struct Arena {
     retired: Option<u64>,
 }
 
+impl Arena {
+    /// Code of this block was written, up to `end`.
+    pub fn filled(&mut self, start: u64, end: u64, block: u32) {
+        self.at = end;
+        self.blocks.push((start, block));
+    }
+}
+
 /// All code caches together may have this many times the size of one; then everything is translated anew.
 const MAX_ARENAS: usize = 8;
 
-static mut ARENAS: Vec<Arena> = Vec::new();
-
-fn arenas() -> &'static mut Vec<Arena> {
-    // SAFETY: the engine lock is held by all callers (readers in signal handlers only run when this thread is in the
-    // cache, and the vector is then changed only by threads that hold the lock).
-    unsafe { &mut *core::ptr::addr_of_mut!(ARENAS) }
-}
+static ARENAS: UnderEngineLock<Vec<Arena>> = UnderEngineLock::new(Vec::new());
 
 /// Pointers for `jmp [absolute]` into the trampolines: at fixed low addresses, since the probe is linked there.
 #[repr(C)]
@@ -84,14 +87,16 @@ pub(crate) use trampoline;
 /// The arena for code at `pc`: an existing one in reach with room, or a new one. `None`: no place in reach or no memory.
 pub fn for_code(pc: u64) -> Option<usize> {
     let usable = |a: &Arena| a.retired.is_none() && in_reach(a.start, a.end, pc) && a.at + BLOCK_ROOM <= a.end;
-    let found = arenas().iter().rposition(usable);
+    let found = ARENAS.with(|arenas| arenas.iter().rposition(usable));
     found.or_else(|| create(pc))
 }
 
 /// The caches are full: all that was translated shall be translated anew.
 pub fn is_full() -> bool {
-    arenas().iter().filter(|a| a.retired.is_none()).count() >= MAX_ARENAS
-        && arenas().iter().all(|a| a.retired.is_some() || a.at + BLOCK_ROOM > a.end)
+    ARENAS.with(|arenas| {
+        arenas.iter().filter(|a| a.retired.is_none()).count() >= MAX_ARENAS
+            && arenas.iter().all(|a| a.retired.is_some() || a.at + BLOCK_ROOM > a.end)
+    })
 }
 
 static GENERATION: core::sync::atomic::AtomicU64 = core::sync::atomic::AtomicU64::new(1);
@@ -103,34 +108,44 @@ pub fn generation() -> u64 {
 /// Takes all arenas out of use; their blocks are unlinked already. Threads may still be running in them.
 pub fn retire_all() {
     let next = GENERATION.fetch_add(1, core::sync::atomic::Ordering::Relaxed) + 1;
-    for arena in arenas().iter_mut().filter(|a| a.retired.is_none()) {
-        arena.retired = Some(next);
-    }
+    ARENAS.with(|arenas| {
+        for arena in arenas.iter_mut().filter(|a| a.retired.is_none()) {
+            arena.retired = Some(next);
+        }
+    });
 }
 
 /// Unmaps retired arenas that no thread can be in. `oldest`: the oldest generation that a thread in the cache has seen.
 pub fn reclaim(oldest: u64) {
-    for arena in arenas().iter_mut() {
+    let reclaim = |arena: &mut Arena| {
         if arena.end != arena.start && arena.retired.is_some_and(|generation| generation <= oldest) {
             sys::sys!(sys::nr::MUNMAP, arena.start, arena.end - arena.start);
             arena.blocks = Vec::new();
             // Blocks name arenas by their place in the list: it stays, empty.
             arena.end = arena.start;
         }
-    }
+    };
+    ARENAS.with(|arenas| arenas.iter_mut().for_each(reclaim));
 }
 
 /// Is this code here to stay? Else it has been given back, or will be soon.
 pub fn is_in_use(address: u64) -> bool {
-    arenas().iter().any(|a| (a.start..a.end).contains(&address) && a.retired.is_none())
+    ARENAS.with(|arenas| arenas.iter().any(|a| (a.start..a.end).contains(&address) && a.retired.is_none()))
 }
 
-pub fn get(index: usize) -> &'static mut Arena {
-    &mut arenas()[index]
+/// One arena, for a look or a change; `change` asks for no other.
+pub fn with<R>(index: usize, change: impl FnOnce(&mut Arena) -> R) -> R {
+    ARENAS.with(|arenas| change(&mut arenas[index]))
 }
 
-pub fn count() -> usize {
-    arenas().len()
+/// The trampoline for unknown indirect targets that is in reach of this arena's blocks.
+pub fn miss(index: u32) -> u64 {
+    with(index as usize, |arena| arena.miss)
+}
+
+/// The arena with this address.
+pub fn at(address: u64) -> Option<usize> {
+    ARENAS.with(|arenas| arenas.iter().position(|arena| (arena.start..arena.end).contains(&address)))
 }
 
 fn in_reach(start: u64, end: u64, pc: u64) -> bool {
@@ -180,8 +195,10 @@ fn create(pc: u64) -> Option<usize> {
             emit.jump_through(trampoline!(miss));
             let arena =
                 Arena { start, end: start + bytes, at: emit.at, miss: start, blocks: Vec::new(), retired: None };
-            arenas().push(arena);
-            return Some(arenas().len() - 1);
+            return Some(ARENAS.with(|arenas| {
+                arenas.push(arena);
+                arenas.len() - 1
+            }));
         }
     }
     None
@@ -189,12 +206,15 @@ fn create(pc: u64) -> Option<usize> {
 
 /// The block whose code contains this cache address.
 pub fn block_at(address: u64) -> Option<u32> {
-    let arena = arenas().iter().find(|a| (a.start..a.end).contains(&address))?;
-    let after = arena.blocks.partition_point(|&(start, _)| start <= address);
-    Some(arena.blocks[after.checked_sub(1)?].1)
+    ARENAS.with(|arenas| {
+        let arena = arenas.iter().find(|a| (a.start..a.end).contains(&address))?;
+        let after = arena.blocks.partition_point(|&(start, _)| start <= address);
+        Some(arena.blocks[after.checked_sub(1)?].1)
+    })
 }
 
 /// The code caches, for hiding them from the program's view of its memory.
-pub fn regions() -> impl Iterator<Item = (u64, u64)> {
-    arenas().iter().map(|a| (a.start, a.end))
+pub fn regions() -> Vec<(u64, u64)> {
+    let _guard = super::lock().lock();
+    ARENAS.with(|arenas| arenas.iter().map(|a| (a.start, a.end)).collect())
 }

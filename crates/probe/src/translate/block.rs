@@ -3,6 +3,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
+use super::guarded::UnderEngineLock;
 use crate::map::U64Map;
 
 /// What a machine address in a block means (see [`super::locate`]).
@@ -61,89 +62,94 @@ struct PageUse {
     next: u32,
 }
 
-static mut PAGE_USES: Vec<PageUse> = Vec::new();
-static mut BY_PAGE: U64Map<u32> = U64Map::new();
-
-static mut BLOCKS: Vec<Block> = Vec::new();
-static mut BY_PC: U64Map<u32> = U64Map::new();
-
-fn blocks() -> &'static mut Vec<Block> {
-    // SAFETY: the engine lock is held (or the world stands still: signal handler with this thread in the cache).
-    unsafe { &mut *core::ptr::addr_of_mut!(BLOCKS) }
+/// All blocks, by number, and where they are found.
+#[derive(Debug)]
+struct Blocks {
+    all: Vec<Block>,
+    by_pc: U64Map<u32>,
+    page_uses: Vec<PageUse>,
+    by_page: U64Map<u32>,
 }
 
-fn by_pc() -> &'static mut U64Map<u32> {
-    // SAFETY: as above.
-    unsafe { &mut *core::ptr::addr_of_mut!(BY_PC) }
-}
+static BLOCKS: UnderEngineLock<Blocks> = UnderEngineLock::new(Blocks {
+    all: Vec::new(),
+    by_pc: U64Map::new(),
+    page_uses: Vec::new(),
+    by_page: U64Map::new(),
+});
 
 pub fn find(pc: u64) -> Option<u32> {
-    by_pc().get(pc)
+    BLOCKS.with(|blocks| blocks.by_pc.get(pc))
 }
 
-pub fn get(number: u32) -> &'static mut Block {
-    &mut blocks()[number as usize]
+/// One block, for a look or a change; `change` asks for no other.
+pub fn with<R>(number: u32, change: impl FnOnce(&mut Block) -> R) -> R {
+    BLOCKS.with(|blocks| change(&mut blocks.all[number as usize]))
+}
+
+/// Where direct jumps enter a block.
+pub fn entry(number: u32) -> u64 {
+    with(number, |block| block.entry)
 }
 
 /// Adds a block that was made from code on these pages (page numbers).
 pub fn add(block: Block, pages: &[u64]) -> u32 {
-    let number = blocks().len() as u32;
-    by_pc().insert(block.pc, number);
-    blocks().push(block);
-    // SAFETY: the engine lock is held.
-    let (uses, by_page) = unsafe { (&mut *core::ptr::addr_of_mut!(PAGE_USES), &mut *core::ptr::addr_of_mut!(BY_PAGE)) };
-    for &page in pages {
-        uses.push(PageUse { block: number, next: by_page.get(page).unwrap_or(NONE) });
-        by_page.insert(page, uses.len() as u32 - 1);
-    }
-    number
+    BLOCKS.with(|Blocks { all, by_pc, page_uses, by_page }| {
+        let number = all.len() as u32;
+        by_pc.insert(block.pc, number);
+        all.push(block);
+        for &page in pages {
+            page_uses.push(PageUse { block: number, next: by_page.get(page).unwrap_or(NONE) });
+            by_page.insert(page, page_uses.len() as u32 - 1);
+        }
+        number
+    })
 }
 
 /// The live blocks with code of this page.
 pub fn on_page(page: u64) -> Vec<u32> {
-    // SAFETY: the engine lock is held.
-    let (uses, by_page) = unsafe { (&*core::ptr::addr_of!(PAGE_USES), &*core::ptr::addr_of!(BY_PAGE)) };
-    let mut found = Vec::new();
-    let mut at = by_page.get(page).unwrap_or(NONE);
-    while at != NONE {
-        let PageUse { block, next } = uses[at as usize];
-        if !get(block).dead {
-            found.push(block);
+    BLOCKS.with(|blocks| {
+        let mut found = Vec::new();
+        let mut at = blocks.by_page.get(page).unwrap_or(NONE);
+        while at != NONE {
+            let PageUse { block, next } = blocks.page_uses[at as usize];
+            if !blocks.all[block as usize].dead {
+                found.push(block);
+            }
+            at = next;
         }
-        at = next;
-    }
-    found
+        found
+    })
 }
 
 /// The live blocks that contain the instruction at `pc`.
 pub fn with_instruction(pc: u64) -> Vec<u32> {
     let mut found = on_page(pc >> 12);
-    found.retain(|&number| {
-        let block = get(number);
-        block.marks.iter().any(|m| block.pc.wrapping_add_signed(m.pc as i64) == pc)
-    });
+    let has = |block: &mut Block| block.marks.iter().any(|m| block.pc.wrapping_add_signed(m.pc as i64) == pc);
+    found.retain(|&number| with(number, has));
     found
 }
 
 /// The block is no longer found by its pc. Its code stays for threads that are in it.
 pub fn forget(number: u32) {
-    let block = get(number);
-    block.dead = true;
-    if by_pc().get(block.pc) == Some(number) {
-        by_pc().remove(block.pc);
-    }
+    BLOCKS.with(|blocks| {
+        let block = &mut blocks.all[number as usize];
+        block.dead = true;
+        if blocks.by_pc.get(block.pc) == Some(number) {
+            blocks.by_pc.remove(block.pc);
+        }
+    });
 }
 
 /// Takes every block out of use. What `locate` needs stays while threads may be in their code.
 pub fn unlink_all() {
-    for number in 0..blocks().len() as u32 {
-        if !get(number).dead {
+    for number in 0..BLOCKS.with(|blocks| blocks.all.len()) as u32 {
+        if !with(number, |block| block.dead) {
             super::link::unlink(number);
         }
     }
-    // SAFETY: the engine lock is held.
-    unsafe {
-        (*core::ptr::addr_of_mut!(PAGE_USES)).clear();
-        (*core::ptr::addr_of_mut!(BY_PAGE)).clear();
-    }
+    BLOCKS.with(|blocks| {
+        blocks.page_uses.clear();
+        blocks.by_page.clear();
+    });
 }

@@ -72,18 +72,17 @@ pub const fn slot_t0() -> usize {
 
 /// A landing apart from its block (see [`Builder::landing`]). Returns its address and the displacement of its chain.
 pub fn landing_stub(thread: &mut Thread, number: u32) -> Option<(u64, u64)> {
-    let block = block::get(number);
-    let arena = arena::get(block.arena as usize);
-    let start = (arena.at + 15) & !15;
-    let mut b = Builder::new(thread, Emit { at: start, end: arena.end, full: false }, block.pc);
-    let chain = b.landing(block.pc, arena.miss);
+    let (pc, entry, index) = block::with(number, |block| (block.pc, block.entry, block.arena as usize));
+    let (start, end, miss) = arena::with(index, |arena| ((arena.at + 15) & !15, arena.end, arena.miss));
+    let mut b = Builder::new(thread, Emit { at: start, end, full: false }, pc);
+    let chain = b.landing(pc, miss);
     let jump = b.emit.jmp();
-    b.emit.patch(jump, block.entry);
+    b.emit.patch(jump, entry);
     if b.emit.full {
         return None;
     }
-    arena.at = b.emit.at;
-    arena.blocks.push((start, number));
+    let end = b.emit.at;
+    arena::with(index, |arena| arena.filled(start, end, number));
     Some((start, chain))
 }
 
@@ -94,15 +93,14 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         Some(index) => index,
         None => crate::refuse!(thread, "no room for a code cache within 1.5 GiB of the code at {pc:#x}"),
     };
-    let arena = arena::get(index);
-    let start = (arena.at + 15) & !15;
-    let emit = Emit { at: start, end: arena.end, full: false };
+    let (start, end, miss) = arena::with(index, |arena| ((arena.at + 15) & !15, arena.end, arena.miss));
+    let emit = Emit { at: start, end, full: false };
     let mut b = Builder::new(thread, emit, pc);
     b.mark(Flavour::Busy, pc, 0);
     let (mut indirect_at, mut chain) = (0, 0);
     if indirect {
         indirect_at = start;
-        chain = b.landing(pc, arena.miss);
+        chain = b.landing(pc, miss);
     }
     let entry = b.emit.at;
     if crate::flow::on() {
@@ -116,7 +114,6 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         crate::refuse!(b.thread, "a block at {pc:#x} does not fit into the code cache");
     }
     let Builder { emit, marks, pages, flow, .. } = b;
-    arena.at = emit.at;
     let block = Block {
         pc,
         code: start,
@@ -131,7 +128,7 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         flow: flow.map(Box::new),
     };
     let number = block::add(block, &pages);
-    arena.blocks.push((start, number));
+    arena::with(index, |arena| arena.filled(start, emit.at, number));
     code::translated(&pages);
     number
 }

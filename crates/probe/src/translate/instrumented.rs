@@ -15,6 +15,7 @@ use super::arena::trampoline;
 use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Reg};
+use super::guarded::UnderEngineLock;
 use super::{block, implicit, link, live, order};
 use crate::layout;
 use crate::map::U64Map;
@@ -26,28 +27,23 @@ use crate::thread::{NO_PATH, Thread};
 pub const NO_REG: Reg = 0xff;
 
 /// pc → how often it faulted. Kept for the life of the process: a wrong entry costs a test, never a wrong event.
-static mut INSTRUMENTED: U64Map<u16> = U64Map::new();
+static INSTRUMENTED: UnderEngineLock<U64Map<u16>> = UnderEngineLock::new(U64Map::new());
 /// Sites of system calls and implicit instructions, by pc.
-static mut PLAIN_SITES: U64Map<u32> = U64Map::new();
-
-fn instrumented_map() -> &'static mut U64Map<u16> {
-    // SAFETY: the engine lock is held.
-    unsafe { &mut *core::ptr::addr_of_mut!(INSTRUMENTED) }
-}
+static PLAIN_SITES: UnderEngineLock<U64Map<u32>> = UnderEngineLock::new(U64Map::new());
 
 pub fn is_known(pc: u64) -> bool {
-    instrumented_map().get(pc).is_some()
+    INSTRUMENTED.with(|known| known.get(pc).is_some())
 }
 
 /// Instruments the instruction from now on, and its neighbours that store through the same base register: they will
 /// touch PM as well, and each fault costs microseconds.
 pub fn instrument(thread: &mut Thread, pc: u64) {
     let _guard = super::lock().lock();
-    let times = instrumented_map().get(pc).unwrap_or(0);
+    let times = INSTRUMENTED.with(|known| known.get(pc)).unwrap_or(0);
     if times == MAX_FAULTS {
         crate::refuse!(thread, "the access at {pc:#x} lies partly in a pool and partly outside; that is not supported");
     }
-    instrumented_map().insert(pc, times + 1);
+    INSTRUMENTED.with(|known| known.insert(pc, times + 1));
     super::hints::instrumented(pc);
     neighbours(pc);
     for number in block::with_instruction(pc) {
@@ -59,7 +55,7 @@ pub fn instrument(thread: &mut Thread, pc: u64) {
 pub fn learn_told(pc: u64) {
     let _guard = super::lock().lock();
     if !is_known(pc) {
-        instrumented_map().insert(pc, 1);
+        INSTRUMENTED.with(|known| known.insert(pc, 1));
         neighbours(pc);
         for number in block::with_instruction(pc) {
             link::unlink(number);
@@ -90,9 +86,9 @@ fn neighbours(pc: u64) {
         }
         if next.memory_base() == base
             && matches!(effect(&next), Effect::Store(StoreShape { form: Form::Explicit { .. }, .. }))
-            && instrumented_map().get(at).is_none()
+            && !is_known(at)
         {
-            instrumented_map().insert(at, 1);
+            INSTRUMENTED.with(|known| known.insert(at, 1));
         }
         at += next.len() as u64;
     }
@@ -269,13 +265,11 @@ pub fn plain_site(thread: &mut Thread, pc: u64, bytes: &[u8]) -> u32 {
 }
 
 pub fn plain_site_locked(thread: &mut Thread, pc: u64, bytes: &[u8]) -> u32 {
-    // SAFETY: the engine lock is held.
-    let sites = unsafe { &mut *core::ptr::addr_of_mut!(PLAIN_SITES) };
-    if let Some(site) = sites.get(pc) {
+    if let Some(site) = PLAIN_SITES.with(|sites| sites.get(pc)) {
         return site;
     }
     let site = site::add(thread, pc, bytes, (kind::PAD, 0), 0, 0);
-    sites.insert(pc, site);
+    PLAIN_SITES.with(|sites| sites.insert(pc, site));
     site
 }
 

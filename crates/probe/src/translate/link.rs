@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 
 use super::block::{self, NONE};
 use super::emit::{self, Emit};
+use super::guarded::UnderEngineLock;
 use super::{arena, build};
 use crate::layout;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
@@ -25,11 +26,11 @@ struct Exit {
     next: u32,
 }
 
-static mut EXITS: Vec<Exit> = Vec::new();
+static EXITS: UnderEngineLock<Vec<Exit>> = UnderEngineLock::new(Vec::new());
 
-fn exits() -> &'static mut Vec<Exit> {
-    // SAFETY: the engine lock is held.
-    unsafe { &mut *core::ptr::addr_of_mut!(EXITS) }
+/// One exit, for a look or a change.
+fn exit<R>(number: u32, change: impl FnOnce(&mut Exit) -> R) -> R {
+    EXITS.with(|exits| change(&mut exits[number as usize]))
 }
 
 /// Maps the branch table, every entry to the trampoline for unknown targets.
@@ -50,36 +51,39 @@ fn clear_table() {
 }
 
 pub fn add(displacement: u64, target: u64, stub: u64) -> u32 {
-    exits().push(Exit { displacement, target, stub, to: NONE, next: NONE });
-    exits().len() as u32 - 1
+    EXITS.with(|exits| {
+        exits.push(Exit { displacement, target, stub, to: NONE, next: NONE });
+        exits.len() as u32 - 1
+    })
 }
 
 /// The thread left a block through exit `arg`: finds or makes the next block and links the two.
 pub fn take_exit(thread: &mut Thread) {
     let _guard = super::lock().lock();
     let number = thread.arg as u32;
-    let target = exits()[number as usize].target;
+    let target = exit(number, |exit| exit.target);
     thread.pc = target;
     let to = find_or_build(thread, target, false);
-    thread.resume = block::get(to).entry;
+    thread.resume = block::entry(to);
     link(number, to);
 }
 
 /// Lets an exit lead to the block of its target, if it does not yet.
 fn link(number: u32, to: u32) {
-    let entry = block::get(to).entry;
-    let exit = &mut exits()[number as usize];
-    let displacement = exit.displacement;
-    if exit.to != NONE || !arena::is_in_use(displacement) {
+    let entry = block::entry(to);
+    let Exit { displacement, to: linked, .. } = exit(number, |exit| *exit);
+    if linked != NONE || !arena::is_in_use(displacement) {
         return;
     }
     let from = if emit::reaches(displacement, entry) { entry } else { hop(displacement, entry) };
     if from == 0 {
         return;
     }
-    exit.to = to;
-    exit.next = block::get(to).incoming;
-    block::get(to).incoming = number;
+    let next = block::with(to, |block| core::mem::replace(&mut block.incoming, number));
+    exit(number, |exit| {
+        exit.to = to;
+        exit.next = next;
+    });
     emit::patch(displacement, from);
 }
 
@@ -87,8 +91,8 @@ fn link(number: u32, to: u32) {
 /// cost each a copy of every page of code that it links.
 pub fn link_all() {
     let _guard = super::lock().lock();
-    for number in 0..exits().len() as u32 {
-        let Exit { target, to, .. } = exits()[number as usize];
+    for number in 0..EXITS.with(|exits| exits.len()) as u32 {
+        let Exit { target, to, .. } = exit(number, |exit| *exit);
         if to == NONE
             && let Some(block) = block::find(target)
         {
@@ -99,29 +103,24 @@ pub fn link_all() {
 
 /// A `jmp [rip]` near the branch for a block in another arena; 0: no room.
 fn hop(displacement: u64, entry: u64) -> u64 {
-    let Some(index) = arena_of(displacement) else { return 0 };
-    let arena = arena::get(index);
-    let mut emit = Emit { at: arena.at, end: arena.end, full: false };
-    emit.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
-    emit.u64(entry);
-    if emit.full {
-        return 0;
-    }
-    let at = arena.at;
-    // It belongs to no block; a signal in it is still "at the entry of" the next block: `locate` knows hops.
-    arena.at = emit.at;
-    at
-}
-
-fn arena_of(address: u64) -> Option<usize> {
-    (0..arena::count()).find(|&i| (arena::get(i).start..arena::get(i).end).contains(&address))
+    let Some(index) = arena::at(displacement) else { return 0 };
+    arena::with(index, |arena| {
+        let mut emit = Emit { at: arena.at, end: arena.end, full: false };
+        emit.bytes(&[0xff, 0x25, 0, 0, 0, 0]);
+        emit.u64(entry);
+        if emit.full {
+            return 0;
+        }
+        // It belongs to no block; a signal in it is still "at the entry of" the next block: `locate` knows hops.
+        core::mem::replace(&mut arena.at, emit.at)
+    })
 }
 
 /// The thread goes on at `thread.pc`.
 pub fn go_on(thread: &mut Thread) {
     let _guard = super::lock().lock();
     let number = find_or_build(thread, thread.pc, false);
-    thread.resume = block::get(number).entry;
+    thread.resume = block::entry(number);
 }
 
 /// As [`go_on`], for an indirect branch that the table did not know: it will next time.
@@ -129,15 +128,19 @@ pub fn arrive(thread: &mut Thread) {
     let _guard = super::lock().lock();
     crate::cover::arrived(thread.pc);
     let number = find_or_build(thread, thread.pc, true);
-    let block = block::get(number);
-    thread.resume = block.entry;
-    if block.indirect == 0 {
+    thread.resume = block::entry(number);
+    if !has_landing(number) {
         super::hints::translated(thread.pc);
         make_landing(thread, number);
     }
-    if block::get(number).indirect != 0 {
+    if has_landing(number) {
         enter_into_table(number);
     }
+}
+
+/// Can indirect branches enter the block?
+fn has_landing(number: u32) -> bool {
+    block::with(number, |block| block.indirect != 0)
 }
 
 /// Makes the code at `pc` ready for indirect branches, if it is still there.
@@ -147,10 +150,10 @@ pub fn prepare(thread: &mut Thread, pc: u64) {
         return;
     }
     let number = find_or_build(thread, pc, true);
-    if block::get(number).indirect == 0 {
+    if !has_landing(number) {
         make_landing(thread, number);
     }
-    if block::get(number).indirect != 0 {
+    if has_landing(number) {
         enter_into_table(number);
     }
 }
@@ -187,9 +190,10 @@ fn start_over(thread: &mut Thread) {
 /// A landing for a block that was first reached directly: checks the target, then jumps to the block.
 fn make_landing(thread: &mut Thread, number: u32) {
     if let Some((at, chain)) = build::landing_stub(thread, number) {
-        let block = block::get(number);
-        block.indirect = at;
-        block.chain = chain;
+        block::with(number, |block| {
+            block.indirect = at;
+            block.chain = chain;
+        });
     }
 }
 
@@ -205,53 +209,53 @@ fn chain(pc: u64) -> Vec<u32> {
     // SAFETY: a slot of the table.
     let mut at = unsafe { slot(pc).read_volatile() };
     while let Some(number) = arena::block_at(at) {
-        let block = block::get(number);
-        if block.indirect != at {
+        let (indirect, chain) = block::with(number, |block| (block.indirect, block.chain));
+        if indirect != at {
             break;
         }
         blocks.push(number);
         // SAFETY: the displacement of a chain jump in the cache.
-        let distance = unsafe { (block.chain as *const i32).read_unaligned() };
-        at = (block.chain + 4).wrapping_add_signed(distance as i64);
+        let distance = unsafe { (chain as *const i32).read_unaligned() };
+        at = (chain + 4).wrapping_add_signed(distance as i64);
     }
     blocks
 }
 
 /// Puts a block in front of the chain for its table index.
 fn enter_into_table(number: u32) {
-    if chain(block::get(number).pc).contains(&number) {
+    let (pc, arena, own_chain, indirect) =
+        block::with(number, |block| (block.pc, block.arena, block.chain, block.indirect));
+    if chain(pc).contains(&number) {
         return;
     }
-    let block = block::get(number);
     // SAFETY: a slot of the table.
-    let first = unsafe { slot(block.pc).read_volatile() };
+    let first = unsafe { slot(pc).read_volatile() };
     // Whoever was first becomes the next of this one, if in reach; else the chain ends at the trampoline, which finds any block.
-    let miss = arena::get(block.arena as usize).miss;
     let is_block = first != pass::trampoline_miss as *const () as u64;
-    let next = if is_block && emit::reaches(block.chain, first) { first } else { miss };
-    emit::patch(block.chain, next);
+    let next = if is_block && emit::reaches(own_chain, first) { first } else { arena::miss(arena) };
+    emit::patch(own_chain, next);
     // SAFETY: as above; one aligned word.
-    unsafe { slot(block.pc).write_volatile(block.indirect) };
+    unsafe { slot(pc).write_volatile(indirect) };
 }
 
 /// Nobody shall enter this block any more.
 pub fn unlink(number: u32) {
-    let block = block::get(number);
-    let mut at = core::mem::replace(&mut block.incoming, NONE);
+    let (mut at, pc) = block::with(number, |block| (core::mem::replace(&mut block.incoming, NONE), block.pc));
     while at != NONE {
-        let exit = &mut exits()[at as usize];
-        emit::patch(exit.displacement, exit.stub);
-        exit.to = NONE;
-        at = core::mem::replace(&mut exit.next, NONE);
+        at = exit(at, |exit| {
+            emit::patch(exit.displacement, exit.stub);
+            exit.to = NONE;
+            core::mem::replace(&mut exit.next, NONE)
+        });
     }
-    if block.indirect != 0 {
+    if has_landing(number) {
         // Its whole chain is taken apart; the trampoline puts together what is still needed.
-        let chain = chain(block.pc);
+        let chain = chain(pc);
         // SAFETY: a slot of the table; one aligned word.
-        unsafe { slot(block.pc).write_volatile(pass::trampoline_miss as *const () as u64) };
+        unsafe { slot(pc).write_volatile(pass::trampoline_miss as *const () as u64) };
         for member in chain {
-            let member = block::get(member);
-            emit::patch(member.chain, arena::get(member.arena as usize).miss);
+            let (displacement, arena) = block::with(member, |member| (member.chain, member.arena));
+            emit::patch(displacement, arena::miss(arena));
         }
     }
     block::forget(number);

@@ -2,7 +2,7 @@
 
 use core::mem::offset_of;
 
-use super::block::{self, Flavour};
+use super::block::{self, Block, Flavour};
 use super::{arena, emit::Reg};
 use crate::thread::{Regs, Thread};
 
@@ -19,10 +19,13 @@ pub enum Where {
     Busy,
 }
 
-/// `None`: not in a code cache. Called from signal handlers while this thread is in the cache.
+/// `None`: not in a code cache. The engine lock is held.
 pub fn locate(rip: u64) -> Option<Where> {
     let number = arena::block_at(rip)?;
-    let block = block::get(number);
+    block::with(number, |block| place_in(block, rip))
+}
+
+fn place_in(block: &Block, rip: u64) -> Option<Where> {
     if !(block.code..block.code_end).contains(&rip) {
         return Some(Where::Busy);
     }

@@ -10,6 +10,7 @@ pub mod build;
 pub mod code;
 pub mod emit;
 pub mod emulate;
+pub mod guarded;
 pub mod hints;
 pub mod implicit;
 pub mod instrumented;

@@ -6,6 +6,7 @@
 use wire::record::{Header, kind};
 
 use super::build::Builder;
+use super::guarded::UnderEngineLock;
 use super::implicit::{emit_call, tag};
 use super::{block, link};
 use crate::map::U64Map;
@@ -22,12 +23,7 @@ pub struct PendingReturn {
     pub return_to: u64,
 }
 
-static mut RETURNS: U64Map<u8> = U64Map::new();
-
-fn returns() -> &'static mut U64Map<u8> {
-    // SAFETY: the engine lock is held.
-    unsafe { &mut *core::ptr::addr_of_mut!(RETURNS) }
-}
+static RETURNS: UnderEngineLock<U64Map<u8>> = UnderEngineLock::new(U64Map::new());
 
 fn watching() -> bool {
     control().watch_count != 0
@@ -45,7 +41,7 @@ pub fn is_entry(pc: u64) -> bool {
 }
 
 pub fn is_return(pc: u64) -> bool {
-    watching() && returns().get(pc).is_some()
+    watching() && RETURNS.with(|returns| returns.get(pc).is_some())
 }
 
 pub fn emit_entry(b: &mut Builder<'_>, pc: u64) {
@@ -68,8 +64,8 @@ pub fn entered(thread: &mut Thread, index: u32) {
     thread.watch_returns.push(PendingReturn { watch, rsp: regs.rsp + 8, return_to });
     {
         let _guard = super::lock().lock();
-        if returns().get(return_to).is_none() {
-            returns().insert(return_to, 1);
+        if !is_return(return_to) {
+            RETURNS.with(|returns| returns.insert(return_to, 1));
             for number in block::with_instruction(return_to) {
                 link::unlink(number);
             }
