@@ -152,6 +152,8 @@ impl fmt::Display for FindingId {
 pub enum Title {
     /// The words of its rule.
     Rule(String),
+    /// The program ends by a signal, or (none) not in its time, without any power failure.
+    BreaksDown { signal: Option<i32> },
     /// Follows from what the power failure broke.
     Broken {
         promise: Box<BrokenPromise>,

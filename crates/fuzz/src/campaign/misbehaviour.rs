@@ -13,12 +13,10 @@ pub const RULE: &str = "FP0701";
 
 /// A finding, if the run broke down. `at` is where it was, innermost frame first.
 pub fn finding(end: &End, at: &[Frame], libraries: &Libraries) -> Option<Finding> {
-    let (known_by, frames, title) = match end {
-        End::Signalled { signal, path } => {
-            (0, path.as_slice(), format!("the program ends with signal {signal} without any power failure"))
-        }
+    let (known_by, frames, signal) = match end {
+        End::Signalled { signal, path } => (0, path.as_slice(), Some(*signal)),
         // Hangs are caught anywhere in their loop: they are told apart by who called it.
-        End::Hung => (1, at, "the program does not end in time, without any power failure".to_owned()),
+        End::Hung => (1, at, None),
         End::Exited(_) | End::OverLimit(_) => return None,
     };
     let tables = Tables::default();
@@ -41,7 +39,7 @@ pub fn finding(end: &End, at: &[Frame], libraries: &Libraries) -> Option<Finding
         rule: RULE.to_owned(),
         class: Class::Breakdown,
         severity: Severity::Error,
-        title: Title::Rule(title),
+        title: Title::BreaksDown { signal },
         paths: vec![CallPath { count: 1, frames: locations.clone() }],
         locations,
         count: 1,

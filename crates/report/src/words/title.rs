@@ -13,6 +13,7 @@ pub fn title(finding: &Finding) -> String {
 pub fn title_of(title: &Title) -> String {
     match title {
         Title::Rule(words) => words.clone(),
+        Title::BreaksDown { signal } => breaks_down(*signal),
         Title::Broken { promise, during_recovery } => {
             let (what, so) = words(promise);
             let what = within(what, *during_recovery);
@@ -25,7 +26,15 @@ pub fn title_of(title: &Title) -> String {
 pub fn headline(finding: &Finding) -> String {
     match &finding.title {
         Title::Rule(words) => words.clone(),
+        Title::BreaksDown { signal } => breaks_down(*signal),
         Title::Broken { promise, during_recovery } => within(words(promise).0, *during_recovery),
+    }
+}
+
+fn breaks_down(signal: Option<i32>) -> String {
+    match signal {
+        Some(signal) => format!("the program ends with signal {signal} without any power failure"),
+        None => "the program does not end in time, without any power failure".to_owned(),
     }
 }
 
