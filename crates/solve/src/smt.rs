@@ -104,7 +104,8 @@ impl Solver for Process {
     }
 }
 
-fn parse(text: &str) -> Answer {
+/// What a solver printed, whatever that is.
+pub fn parse(text: &str) -> Answer {
     let mut words = text.split(|c: char| c.is_whitespace() || c == '(' || c == ')').filter(|word| !word.is_empty());
     match words.next() {
         Some("unsat") => Answer::Impossible,

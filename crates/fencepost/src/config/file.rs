@@ -215,4 +215,13 @@ mod tests {
         assert!(told("fail-on = ['note']").contains("`fail-on` cannot be a list"));
         assert!(told("fail-on =").starts_with("a/fencepost.toml: TOML parse error"));
     }
+
+    #[test]
+    fn altered_files_are_read_or_refused() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../parser-tests/corpus/config");
+        parser_tests::hammer::hammer("config", &parser_tests::hammer::corpus(&folder), &|input| {
+            let text = String::from_utf8_lossy(input);
+            let _ = settings(&text, 0).and_then(|_| settings(&text, 1));
+        });
+    }
 }
