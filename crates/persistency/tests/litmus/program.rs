@@ -1,7 +1,8 @@
 //! The language of the table: `thread: instruction` with `;` between.
 //!
 //! Variables are aligned quadwords: `x` and `x2` share a line, `y` and `z` have a line and a page each.
-//! `pair=1` stores 16 bytes, `x` and `x2` at once.
+//! `pair=1` stores 16 bytes, `x` and `x2` at once. System calls that a recorder notes as others are written as the program makes them
+//! ([`as_recorded`]).
 
 use std::collections::BTreeSet;
 
@@ -34,16 +35,36 @@ pub fn run(program: &str, shows: &str, kind: ModelKind, fences: Fences) -> Resul
     let mut tracker = Tracker::new(kind.build(fences), Detail::Bytes);
     let mut base = vec![0u8; POOL_BYTES];
     let mut points = vec![outcomes(&tracker, &base, shows)?];
-    for (at, instruction) in program.split("; ").enumerate() {
+    let mut at = EventId(0);
+    for instruction in program.split("; ") {
         let (thread, text) = instruction.split_once(": ").ok_or("every instruction has a thread")?;
         let thread = ThreadId(u32::from(thread.as_bytes()[0] - b'A'));
-        let mut bytes = Vec::new();
-        let kind = parse(text, &mut bytes)?;
-        let event = Event { thread, context: ContextId(0), pc: CodeAddr::default(), kind };
-        follow(&mut base, &tracker.apply(EventId(at as u64), &event));
+        for text in as_recorded(text) {
+            let mut bytes = Vec::new();
+            let kind = parse(&text, &mut bytes)?;
+            let event = Event { thread, context: ContextId(0), pc: CodeAddr::default(), kind };
+            follow(&mut base, &tracker.apply(at, &event));
+            at.0 += 1;
+        }
         points.push(outcomes(&tracker, &base, shows)?);
     }
     Ok(points)
+}
+
+/// The events of a system call: duty 4 of `record::recorder`; targets/crash/files/synchronous.c makes them in a program.
+fn as_recorded(text: &str) -> Vec<String> {
+    let synchronous =
+        ["O_SYNC ", "O_DSYNC ", "RWF_SYNC ", "RWF_DSYNC "].iter().find_map(|flag| text.strip_prefix(flag));
+    match (synchronous, text) {
+        (Some(write), _) => {
+            let variable = write.trim_start_matches("write ").split('=').next().unwrap_or_default();
+            vec![write.to_owned(), format!("msync {variable}")]
+        }
+        (None, "sync" | "syncfs") => vec!["fsync".to_owned()],
+        // It promises nothing, so it is no event.
+        (None, call) if call.starts_with("sync_file_range ") => Vec::new(),
+        (None, other) => vec![other.to_owned()],
+    }
 }
 
 fn parse<'a>(text: &str, bytes: &'a mut Vec<u8>) -> Result<EventKind<'a>, String> {
