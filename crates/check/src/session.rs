@@ -260,9 +260,11 @@ impl CheckSession<'_> {
         if !outside.is_empty() {
             // What one recovery did there another has seen: nothing is known for all of them.
             coverage.complete = false;
-            coverage.points_distinguished = 0;
             let names = outside.iter().map(|path| path.display().to_string()).collect();
             notes.push(RunNote::SharedFiles { names });
+        }
+        if notes.iter().any(shakes_states) {
+            coverage.withdraw_exhaustive();
         }
         // A program that has no operations left need not look.
         let resumed = self.plan.operations.as_ref().is_some_and(|operations| operations.asking != Asking::Fed);
@@ -516,4 +518,9 @@ fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadE
         creates(&symbols.frames(pc)) || tables.call_path(context).any(|call| creates(&symbols.call_frames(call)))
     };
     Survey::of(reader, options.selection.density, &is_creation)
+}
+
+/// What recovery did depends on more than the state that it was given: states that were taken for decided may not be.
+fn shakes_states(note: &RunNote) -> bool {
+    matches!(note, RunNote::SharedFiles { .. } | RunNote::FilesAsLeft { .. } | RunNote::NotDeterministic { .. })
 }
