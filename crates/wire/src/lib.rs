@@ -4,6 +4,7 @@
 
 pub mod control;
 pub mod cover;
+pub mod guest;
 pub mod mark;
 pub mod record;
 pub mod recover;

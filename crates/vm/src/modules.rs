@@ -1,0 +1,118 @@
+//! Kernel modules: which files hold them, and in which order they are loaded.
+
+use std::collections::BTreeMap;
+use std::fs as files;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSection};
+
+#[derive(Debug, thiserror::Error)]
+pub enum ModuleError {
+    #[error("{folder}: cannot be read ({source}); --modules names the folder with the kernel's modules (lib/modules/VERSION)")]
+    Folder { folder: String, source: std::io::Error },
+    #[error("the kernel has no module `{name}`, neither built in nor in {folder}{why}")]
+    Missing { name: String, folder: String, why: &'static str },
+    #[error("{path}: is no kernel module ({what})")]
+    Unreadable { path: String, what: String },
+    #[error("{path}: the module is compressed; unpack it first")]
+    Compressed { path: String },
+}
+
+/// The modules of a kernel.
+#[derive(Debug, Default)]
+pub struct Modules {
+    folder: PathBuf,
+    /// By name, with `-` as `_`.
+    files: BTreeMap<String, PathBuf>,
+    built_in: Vec<String>,
+}
+
+/// A name as the kernel spells it.
+fn plain(name: &str) -> String {
+    name.replace('-', "_")
+}
+
+/// `kernel/fs/xfs/xfs.ko` is `xfs`.
+fn name_of(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    let (name, end) = name.split_once(".ko")?;
+    (end.is_empty() || end.starts_with('.')).then(|| plain(name))
+}
+
+impl Modules {
+    /// All files below a folder; without one, everything must be built into the kernel.
+    pub fn find(folder: Option<&Path>) -> Result<Modules, ModuleError> {
+        let Some(folder) = folder else { return Ok(Modules::default()) };
+        let mut modules = Modules { folder: folder.to_owned(), ..Modules::default() };
+        let built_in = files::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
+        modules.built_in = built_in.lines().filter_map(|line| name_of(Path::new(line))).collect();
+        let mut folders = vec![folder.to_owned()];
+        while let Some(folder) = folders.pop() {
+            let failed = |source| ModuleError::Folder { folder: folder.display().to_string(), source };
+            for entry in files::read_dir(&folder).map_err(failed)? {
+                let entry = entry.map_err(failed)?;
+                // `build` and `source` are links out of the folder.
+                match entry.file_type().map_err(failed)? {
+                    kind if kind.is_dir() => folders.push(entry.path()),
+                    kind if kind.is_file() => {
+                        modules.files.extend(name_of(&entry.path()).map(|name| (name, entry.path())));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(modules)
+    }
+
+    /// Adds a module that lies elsewhere.
+    pub fn add(&mut self, path: &Path) {
+        self.files.extend(name_of(path).map(|name| (name, path.to_owned())));
+    }
+
+    /// The files of these modules and of what they need, each after what it needs. Those that are built in are left out.
+    pub fn order(&self, wanted: &[&str], why: &'static str) -> Result<Vec<PathBuf>, ModuleError> {
+        let mut order = Vec::new();
+        for name in wanted {
+            self.visit(&plain(name), why, &mut order, 0)?;
+        }
+        Ok(order)
+    }
+
+    fn visit(&self, name: &str, why: &'static str, order: &mut Vec<PathBuf>, depth: usize) -> Result<(), ModuleError> {
+        let Some(path) = self.files.get(name) else {
+            let built_in = self.built_in.iter().any(|known| known == name) || self.folder.as_os_str().is_empty();
+            let missing =
+                ModuleError::Missing { name: name.to_owned(), folder: self.folder.display().to_string(), why };
+            return if built_in { Ok(()) } else { Err(missing) };
+        };
+        if order.contains(path) || depth > self.files.len() {
+            return Ok(());
+        }
+        for needed in needs(path)? {
+            self.visit(&needed, "", order, depth + 1)?;
+        }
+        order.push(path.clone());
+        Ok(())
+    }
+}
+
+/// What a module says that it needs (`depends=` in its section `.modinfo`).
+fn needs(path: &Path) -> Result<Vec<String>, ModuleError> {
+    let shown = path.display().to_string();
+    if path.extension().is_some_and(|end| end != "ko") {
+        return Err(ModuleError::Compressed { path: shown });
+    }
+    let unreadable = |what: String| ModuleError::Unreadable { path: shown.clone(), what };
+    let bytes = files::read(path).map_err(|error| unreadable(error.to_string()))?;
+    let file = object::File::parse(&*bytes).map_err(|error| unreadable(error.to_string()))?;
+    let section = file.section_by_name(".modinfo").ok_or_else(|| unreadable("it has no .modinfo".into()))?;
+    let data = section.data().map_err(|error| unreadable(error.to_string()))?;
+    let mut needed = Vec::new();
+    for text in data.split(|&byte| byte == 0) {
+        if let Some(list) = text.strip_prefix(b"depends=") {
+            let list = String::from_utf8_lossy(list).into_owned();
+            needed.extend(list.split(',').filter(|name| !name.is_empty()).map(plain));
+        }
+    }
+    Ok(needed)
+}
