@@ -47,6 +47,18 @@ pub fn reference(
     content: &Path,
     limits: &Limits,
 ) -> Result<Reference, ReferenceError> {
+    let command = Command { stdin: Input::Bytes(script(steps).into_bytes()), ..driver.clone() };
+    let pools = [PoolFile { path: pool.to_owned(), content }];
+    let limits = Limits { wall: limits.wall + Duration::from_millis(20) * steps.len() as u32, ..*limits };
+    let run = Native::new().session(&pools)?.run(&command, &limits)?;
+    if run.end != End::Exited(0) {
+        return Err(failed(&run));
+    }
+    Reference::parse(steps, &String::from_utf8_lossy(&run.stdout))
+}
+
+/// The lines that a driver is given: the steps, with a walk before and after those that are crashed.
+pub fn script(steps: &[Step]) -> String {
     let mut lines = String::new();
     if steps.first().is_some_and(|step| step.crash) {
         lines.push_str("walk\n");
@@ -59,14 +71,7 @@ pub fn reference(
     }
     // The walk of everything must be usable, too, or no crash is to blame.
     lines.push_str("usable\n");
-    let command = Command { stdin: Input::Bytes(lines.into_bytes()), ..driver.clone() };
-    let pools = [PoolFile { path: pool.to_owned(), content }];
-    let limits = Limits { wall: limits.wall + Duration::from_millis(20) * steps.len() as u32, ..*limits };
-    let run = Native::new().session(&pools)?.run(&command, &limits)?;
-    if run.end != End::Exited(0) {
-        return Err(failed(&run));
-    }
-    parse(steps, &String::from_utf8_lossy(&run.stdout))
+    lines
 }
 
 fn wants_tree(steps: &[Step], number: usize) -> bool {
@@ -132,6 +137,11 @@ fn parse(steps: &[Step], output: &str) -> Result<Reference, ReferenceError> {
 }
 
 impl Reference {
+    /// From what a driver answers to [`script`], up to the line about unmounting.
+    pub fn parse(steps: &[Step], output: &str) -> Result<Reference, ReferenceError> {
+        parse(steps, output)
+    }
+
     /// The tree before a step that is crashed.
     pub fn before(&self, step: usize) -> Option<&Tree> {
         self.trees.get(&step.checked_sub(1).unwrap_or(START))

@@ -6,6 +6,7 @@
 pub mod adaptive_timeout;
 pub mod image_file;
 pub mod judge;
+pub mod machine;
 mod names;
 pub mod record_recovery;
 pub mod reference;

@@ -28,6 +28,7 @@ use verdict::verdict::Verdict;
 
 use crate::adaptive_timeout::AdaptiveTimeout;
 use crate::judge::Judge;
+use crate::machine::{Machine, MachineFailed, Machines};
 use crate::names::Names;
 
 /// What to run and how to judge it.
@@ -62,6 +63,8 @@ pub struct ServedTree {
     pub attendant: Vec<OsString>,
     /// The daemon with its client, in native mode; both print the same.
     pub native: Command,
+    /// Recoveries run in virtual machines instead of the fork server.
+    pub machines: Option<Arc<dyn Machines>>,
 }
 
 impl Plan {
@@ -117,6 +120,8 @@ pub enum RunnerError {
     Server(#[from] ServerError),
     #[error(transparent)]
     Native(#[from] NativeError),
+    #[error(transparent)]
+    Machine(#[from] MachineFailed),
 }
 
 impl RunnerError {
@@ -132,6 +137,7 @@ pub struct Runner {
     plan: Plan,
     slot: Slot,
     servers: Option<Servers>,
+    machine: Option<Box<dyn Machine>>,
     native: Option<Native>,
     cursor: ChangeCursor,
     /// Lines of the slot that are not as guaranteed: shown, or changed by a run.
@@ -172,8 +178,11 @@ impl Runner {
             };
             plan.recovery.stdin = Input::Operations(Operations { text, stretches: Vec::new() });
         }
+        let machines = plan.served.as_ref().and_then(|served| served.machines.as_ref());
+        let machine = machines.map(|machines| machines.machine()).transpose()?;
         let servers = match plan.engine {
             EngineChoice::Native => None,
+            EngineChoice::ForkServer if machine.is_some() => None,
             EngineChoice::ForkServer => {
                 let server = |command: &Command| -> Result<Server, ServerError> {
                     let mut server = Server::new(command, &slot)?;
@@ -192,6 +201,7 @@ impl Runner {
             plan,
             slot,
             servers,
+            machine,
             native: None,
             cursor: ChangeCursor::default(),
             strange: Vec::new(),
@@ -235,24 +245,51 @@ impl Runner {
         let resized = (0..self.plan.pools.len() as u32).any(|p| self.slot.len(PoolId(p)) != guaranteed.len(PoolId(p)));
         if self.stale || changes.all || resized {
             self.slot.renew(|pool| guaranteed.len(pool))?;
+            if let Some(machine) = &mut self.machine {
+                machine.clear()?;
+            }
             for pool in guaranteed.pools() {
                 for (number, page) in guaranteed.pages(pool) {
                     self.slot.write(pool, number * page.len() as u64, page)?;
+                    if let Some(machine) = &mut self.machine {
+                        machine.put(number * page.len() as u64, page)?;
+                    }
                 }
             }
             self.stale = false;
         } else {
-            for line in changes.lines.into_iter().chain(self.strange.drain(..)) {
-                put(&mut self.slot, line, &guaranteed.line(line))?;
+            let strange = std::mem::take(&mut self.strange);
+            for line in changes.lines.into_iter().chain(strange) {
+                self.put(line, &guaranteed.line(line))?;
             }
         }
         self.slot.show_files(guaranteed.files())?;
         self.strange.clear();
         for (line, bytes) in image.lines() {
-            put(&mut self.slot, *line, bytes)?;
+            self.put(*line, bytes)?;
             self.strange.push(*line);
         }
         Ok(())
+    }
+
+    fn put(&mut self, line: LineId, bytes: &[u8; LINE_BYTES]) -> Result<(), RunnerError> {
+        self.slot.write(line.pool, line.start().offset.0, bytes)?;
+        match &mut self.machine {
+            Some(machine) => Ok(machine.put(line.start().offset.0, bytes)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Recovery in the virtual machine, on what it was given.
+    fn in_machine(&mut self) -> Result<Option<Observation>, RunnerError> {
+        let Some(machine) = &mut self.machine else { return Ok(None) };
+        let run = machine.run(&self.plan.limits)?;
+        let verdict = self.plan.by_tree(self.at, &run, self.plan.oracle.judge(&run));
+        let reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
+        self.strange.extend(&run.dirtied);
+        self.stale |= run.pools_replaced;
+        self.last = Some(run);
+        Ok(Some(Observation { verdict, reads }))
     }
 
     /// Runs recovery, and the checker if recovery passes, on the image.
@@ -260,6 +297,9 @@ impl Runner {
         self.show(image)?;
         let position = self.position(image);
         self.at = image.guaranteed().at();
+        if let Some(answer) = self.in_machine()? {
+            return Ok(answer);
+        }
         if self.servers.is_some() {
             match self.serve(position) {
                 Err(RunnerError::Server(error)) if !matches!(error, ServerError::Cancelled) => {
@@ -465,10 +505,6 @@ fn native(plan: &Plan) -> Native {
     let mut native = Native::new();
     native.cancel = plan.cancel.clone();
     native
-}
-
-fn put(slot: &mut Slot, line: LineId, bytes: &[u8; LINE_BYTES]) -> Result<(), SlotError> {
-    slot.write(line.pool, line.start().offset.0, bytes)
 }
 
 /// Every recovery may look at the lengths of its pools.

@@ -7,12 +7,19 @@
 //!   symbols: names of kernel functions              └──► guest: a crash image, mounted and walked ──► RunReport
 //! ```
 
+pub mod guest;
 pub mod initramfs;
+pub mod kit;
 pub mod libraries;
 pub mod machine;
+pub mod machines;
 pub mod memory;
 pub mod modules;
+pub mod recipe;
+pub mod recorder;
 pub mod ring;
+mod spawn;
+pub mod symbols;
 
 /// Where the guest's memory ends.
 fn memory_end(pm: u64) -> u64 {

@@ -3,7 +3,6 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -89,16 +88,7 @@ impl Machine {
             command.arg("-plugin").arg(format!("{},ring={},pm={}", spec.plugin.display(), ring.path(), spec.pm));
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // SAFETY: the call is safe between fork and exec. A guest does not outlive the thread that uses it.
-        unsafe {
-            command.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
-                libc::setpgid(0, 0);
-                Ok(())
-            });
-        }
-        let child = command
-            .spawn()
+        let child = crate::spawn::spawn(command)
             .map_err(|source| MachineError::Start { program: spec.qemu.display().to_string(), source })?;
         let mut machine = Machine { child, memory, ring, console, records: Vec::new() };
         match machine.wait(BOOT)? {

@@ -21,6 +21,7 @@ pub enum Drive {
     Answers(File),
     Fuse(Daemon),
     Attend(Attend),
+    Guest(super::fs::guest::Recovery),
 }
 
 /// Start a process for every operation.

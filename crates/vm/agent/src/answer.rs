@@ -65,6 +65,7 @@ impl Guest {
                 writeln!(reply, "{}", mounted.map_or_else(|errno| errno.to_string(), |()| "ok".into()))
             }
             "unmount" => writeln!(reply, "{}", self.unmount()),
+            "recover" => self.recover(rest, reply),
             "exec" => self.exec(rest, reply),
             "record" => self.switch(Mark::Record),
             "observe" => self.switch(Mark::Observe),
@@ -95,6 +96,21 @@ impl Guest {
                 Err(error) => writeln!(reply, "? {error}"),
             },
         };
+    }
+
+    /// Mounts what a crash has left, looks at it, uses it, and unmounts it.
+    fn recover(&mut self, words: &[&str], reply: &mut String) -> std::fmt::Result {
+        let word = |number: usize| words.get(number).copied().unwrap_or_default();
+        self.switch(Mark::Observe)?;
+        let mounted = kernel::mount(word(0), word(1), ROOT, word(2));
+        if let Err(errno) = mounted {
+            writeln!(reply, "mount {errno}")?;
+        } else {
+            self.answer("walk", reply);
+            self.answer("usable", reply);
+            writeln!(reply, "{}", self.unmount())?;
+        }
+        self.switch(Mark::Quiet)
     }
 
     fn switch(&mut self, mark: Mark) -> std::fmt::Result {

@@ -5,6 +5,7 @@
 //! ```text
 //!   mount TYPE DEVICE [OPTIONS]   ok, or the name of the error
 //!   unmount                       `unmounted`, or `unmount EBUSY`
+//!   recover TYPE DEVICE [OPTIONS] mounts, walks, tries whether the tree is usable, unmounts; observed by the plugin
 //!   exec PROGRAM ARGUMENT …       what it says, then `exit 0`
 //!   record, observe, quiet        no answer: marks for the plugin
 //!   symbols, modules              /proc/kallsyms; where modules lie

@@ -171,6 +171,7 @@ impl Laboratory {
             daemon: Self::command(&self.daemon)?,
             attendant: attendant.into(),
             native: Command { stdin: Input::Bytes(b"walk\nusable\n".to_vec()), ..driver },
+            machines: None,
         };
         let job = Job {
             options,

@@ -1,0 +1,77 @@
+//! Guests for the workers of a search. A guest that is no longer needed waits for the next search, since booting is dear.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use recover::limits::Limits;
+use recover::report::RunReport;
+use runner::machine::{Machine, MachineFailed, Machines};
+
+use crate::guest::Guest;
+use crate::machine::MachineError;
+use crate::recipe::Prepared;
+
+type Idle = Arc<Mutex<Vec<Guest>>>;
+
+/// Makes guests of one recipe.
+#[derive(Debug)]
+pub struct Guests {
+    prepared: Arc<Prepared>,
+    mount: String,
+    idle: Idle,
+}
+
+impl Guests {
+    pub fn new(prepared: Arc<Prepared>, mount: String) -> Guests {
+        Guests { prepared, mount, idle: Idle::default() }
+    }
+
+    /// How often any of those that are idle now was booted.
+    pub fn boots(&self) -> u64 {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).iter().map(|guest| guest.boots).sum()
+    }
+}
+
+impl Machines for Guests {
+    fn machine(&self) -> Result<Box<dyn Machine>, MachineFailed> {
+        let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let guest = waiting.unwrap_or_else(|| Guest::new(self.prepared.spec.clone(), self.mount.clone(), true));
+        Ok(Box::new(Lent { guest: Some(guest), home: Arc::clone(&self.idle) }))
+    }
+}
+
+/// A guest that goes home when it is not used any more.
+#[derive(Debug)]
+struct Lent {
+    guest: Option<Guest>,
+    home: Idle,
+}
+
+fn failed(error: MachineError) -> MachineFailed {
+    MachineFailed(Box::new(error))
+}
+
+impl Lent {
+    fn guest(&mut self) -> Result<&mut Guest, MachineFailed> {
+        self.guest.as_mut().ok_or_else(|| failed(MachineError::Garbled))
+    }
+}
+
+impl Machine for Lent {
+    fn clear(&mut self) -> Result<(), MachineFailed> {
+        self.guest()?.clear().map_err(failed)
+    }
+
+    fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MachineFailed> {
+        self.guest()?.put(offset, bytes).map_err(failed)
+    }
+
+    fn run(&mut self, limits: &Limits) -> Result<RunReport, MachineFailed> {
+        self.guest()?.run(limits.wall).map_err(failed)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        self.home.lock().unwrap_or_else(PoisonError::into_inner).extend(self.guest.take());
+    }
+}

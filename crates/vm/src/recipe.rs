@@ -1,0 +1,132 @@
+//! What the user names: a kernel, its modules, a file system; and the guest that is made of them.
+
+use std::fs as files;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::initramfs::Initramfs;
+use crate::kit::Kit;
+use crate::libraries::{self, PackError};
+use crate::machine::GuestSpec;
+use crate::modules::{ModuleError, Modules};
+
+/// A kernel file system, and the kernel to mount it with.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recipe {
+    /// A bzImage.
+    pub kernel: PathBuf,
+    /// The folder with its modules (`lib/modules/VERSION`); none: everything is built in.
+    pub modules: Option<PathBuf>,
+    /// Modules that lie elsewhere, such as the file system under test.
+    pub extra: Vec<PathBuf>,
+    /// As `mount -t` takes it.
+    pub fs: String,
+    /// As `mount -o` takes them.
+    pub mount_options: String,
+    /// Makes the file system in the guest; `{device}` is the PM device. None: mounting does.
+    pub mkfs: Option<String>,
+}
+
+/// The PM device in the guest.
+pub const DEVICE: &str = "/dev/pmem0";
+const DEVICE_WORD: &str = "{device}";
+/// What the PM region needs to become a device.
+const PMEM: [&str; 2] = ["nd_e820", "nd_pmem"];
+
+#[derive(Debug, thiserror::Error)]
+pub enum RecipeError {
+    #[error("{path}: cannot be read ({source}); --kernel names a kernel image (bzImage, vmlinuz)")]
+    Kernel { path: String, source: io::Error },
+    #[error("{path}: is no Linux kernel image for x86 (bzImage)")]
+    NoKernel { path: String },
+    #[error(transparent)]
+    Modules(#[from] ModuleError),
+    #[error("--mkfs: {0}")]
+    Mkfs(#[from] PackError),
+    #[error("--mkfs: the command does not say {{device}}; write it where the device belongs")]
+    NoDevice,
+    #[error("{path}: {source}")]
+    File { path: String, source: io::Error },
+}
+
+/// A guest that can be booted; its initial file system is a file as long as this lives.
+#[derive(Debug)]
+pub struct Prepared {
+    pub spec: GuestSpec,
+    _initramfs: NamedTempFile,
+}
+
+impl Recipe {
+    /// The command that makes the file system, as the agent runs it.
+    pub fn mkfs_words(&self) -> Result<Option<Vec<String>>, RecipeError> {
+        let Some(command) = &self.mkfs else { return Ok(None) };
+        if !command.contains(DEVICE_WORD) {
+            return Err(RecipeError::NoDevice);
+        }
+        Ok(Some(command.split_whitespace().map(|word| word.replace(DEVICE_WORD, DEVICE)).collect()))
+    }
+
+    /// The line with which the agent mounts.
+    pub fn mount_words(&self) -> String {
+        format!("{} {DEVICE} {}", self.fs, self.mount_options)
+    }
+
+    /// Puts the initial file system together.
+    pub fn prepare(&self, kit: &Kit, pm: u64) -> Result<Prepared, RecipeError> {
+        self.is_kernel()?;
+        let file = |path: &Path| {
+            files::read(path).map_err(|source| RecipeError::File { path: path.display().to_string(), source })
+        };
+        let mut archive = Initramfs::default();
+        archive.file(Path::new("/init"), &file(&kit.agent)?);
+        let mut order = String::new();
+        for path in self.module_files()? {
+            let name = path.file_name().unwrap_or_default();
+            archive.file(&Path::new("/modules").join(name), &file(&path)?);
+            order.push_str(&format!("{}\n", name.to_string_lossy()));
+        }
+        archive.file(Path::new("/modules/order"), order.as_bytes());
+        if let Some(program) = self.mkfs_words()?.iter().flatten().next() {
+            libraries::pack(program, &mut archive)?;
+            // Programs that look for their settings there.
+            archive.folder(Path::new("/etc"));
+            archive.file(Path::new("/etc/mtab"), b"");
+        }
+        let failed = |source| RecipeError::File { path: "the initial file system".into(), source };
+        let initramfs = NamedTempFile::with_prefix("fencepost-initramfs-").map_err(failed)?;
+        files::write(initramfs.path(), archive.finish()).map_err(failed)?;
+        let spec = GuestSpec {
+            qemu: kit.qemu.clone(),
+            kernel: self.kernel.clone(),
+            initramfs: initramfs.path().to_owned(),
+            plugin: kit.plugin.clone(),
+            pm,
+        };
+        Ok(Prepared { spec, _initramfs: initramfs })
+    }
+
+    fn module_files(&self) -> Result<Vec<PathBuf>, ModuleError> {
+        let mut modules = Modules::find(self.modules.as_deref())?;
+        self.extra.iter().for_each(|path| modules.add(path));
+        let mut order = modules.order(&PMEM, "; it has no support for PM (CONFIG_X86_PMEM_LEGACY, CONFIG_BLK_DEV_PMEM)")?;
+        let mut wanted: Vec<String> = self.extra.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        wanted.push(self.fs.clone());
+        let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
+        for path in modules.order(&wanted, "; name the file of your module with --module")? {
+            if !order.contains(&path) {
+                order.push(path);
+            }
+        }
+        Ok(order)
+    }
+
+    /// The boot protocol's magic (Linux: Documentation/arch/x86/boot.rst) says what a file is before QEMU fails at it.
+    fn is_kernel(&self) -> Result<(), RecipeError> {
+        let path = self.kernel.display().to_string();
+        let bytes = files::read(&self.kernel).map_err(|source| RecipeError::Kernel { path: path.clone(), source })?;
+        let magic = bytes.get(0x202..0x206) == Some(b"HdrS");
+        magic.then_some(()).ok_or(RecipeError::NoKernel { path })
+    }
+}
