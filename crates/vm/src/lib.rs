@@ -10,6 +10,7 @@
 pub mod guest;
 pub mod initramfs;
 pub mod kit;
+pub mod laboratory;
 pub mod libraries;
 pub mod machine;
 pub mod machines;

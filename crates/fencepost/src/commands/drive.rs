@@ -83,6 +83,7 @@ pub struct Attend {
 impl Drive {
     pub fn run(&self) -> Exit {
         let ended = match self {
+            Drive::Guest(recovery) => return super::fs::guest::ended(recovery.run()),
             Drive::Command(OneEach { first, command }) => {
                 before(first.as_deref()).and_then(|first| Ok(drive::command::run(command, &first)?))
             }

@@ -10,6 +10,7 @@ use fs::ace::Set;
 use fs::generate::Generator;
 use fs::workload::Workload;
 
+use super::guest::{GuestLaboratory, GuestOptions};
 use super::session::{Batch, FileSystem, Laboratory};
 use super::workloads::AceSet;
 use crate::cli::FindingFormat;
@@ -37,9 +38,17 @@ namespace of its own. docs/file-systems.md says what must hold after a crash.";
 #[command(after_help = EXAMPLES)]
 pub struct FsCheck {
     /// Command that starts the daemon, with {pool} and {mount}.
-    #[arg(long, value_name = "CMD")]
-    fuse: String,
-    /// Command that makes the file system in {pool}. [default: the daemon makes it]
+    #[arg(long, value_name = "CMD", required_unless_present = "kernel", conflicts_with = "kernel")]
+    fuse: Option<String>,
+    /// Check a kernel file system: boot this kernel image in a virtual machine. `debian`: what `fencepost fs kernel` fetched.
+    #[arg(long, value_name = "IMAGE")]
+    kernel: Option<PathBuf>,
+    #[command(flatten)]
+    guest: GuestOptions,
+    /// Size of the PM region of the virtual machine, in MiB.
+    #[arg(long, value_name = "MIB", default_value_t = 64, requires = "kernel", value_parser = clap::value_parser!(u64).range(1..=1024))]
+    size: u64,
+    /// Command that makes the file system in {pool} (with --kernel: {device}, in the guest). [default: mounting makes it]
     #[arg(long, value_name = "CMD")]
     mkfs: Option<String>,
     /// Test a bounded exhaustive set of workloads. [default: seq-1]
@@ -75,9 +84,9 @@ pub struct FsCheck {
     /// Number of recoveries to run in parallel. [default: the number of processors]
     #[arg(short, long, value_name = "N")]
     jobs: Option<usize>,
-    /// Treat a recovery that runs longer as hung.
-    #[arg(long, value_name = "TIME", default_value = "10s")]
-    timeout: String,
+    /// Treat a recovery that runs longer as hung. [default: 10s; with --kernel 2m]
+    #[arg(long, value_name = "TIME")]
+    timeout: Option<String>,
     /// How to run recoveries: as forks of a warm daemon (`fork-server`), or a new one each time (`native`).
     #[arg(long, value_name = "ENGINE", default_value = "fork-server")]
     engine: String,
@@ -126,8 +135,7 @@ impl FsCheck {
         let gate = self.gate.open().map_err(Failed::Usage)?;
         let options = self.crash_options()?;
         let mut workloads = self.workloads().map_err(Failed::Usage)?.peekable();
-        let file_system = FileSystem { daemon: &self.fuse, mkfs: self.mkfs.as_deref() };
-        let laboratory = Laboratory::open(&file_system)?;
+        let mut place = self.place()?;
         let mut all: Option<(Checked, trace::TraceReader)> = None;
         let (mut count, mut interrupted) = (0, false);
         while workloads.peek().is_some() && !interrupted {
@@ -139,7 +147,10 @@ impl FsCheck {
                 needs_fsync: self.needs_fsync,
             };
             count += batch.count;
-            let (checked, reader, stopped) = laboratory.check(&batch, &options)?;
+            let (checked, reader, stopped) = match &mut place {
+                Place::Fuse(laboratory) => laboratory.check(&batch, &options)?,
+                Place::Guest(laboratory) => laboratory.check(&batch, &options)?,
+            };
             interrupted = stopped;
             all = Some(match all {
                 None => (checked, reader),
@@ -162,6 +173,16 @@ impl FsCheck {
         ))
     }
 
+    fn place(&self) -> Result<Place, Failed> {
+        if let Some(kernel) = &self.kernel {
+            let laboratory = GuestLaboratory::open(kernel, &self.guest, self.mkfs.as_deref(), self.size << 20)?;
+            return Ok(Place::Guest(Box::new(laboratory)));
+        }
+        let daemon = self.fuse.as_deref().unwrap_or_default();
+        let file_system = FileSystem { daemon, mkfs: self.mkfs.as_deref() };
+        Ok(Place::Fuse(Laboratory::open(&file_system)?))
+    }
+
     fn workloads(&self) -> Result<Box<dyn Iterator<Item = Workload>>, String> {
         if let Some(file) = &self.ops {
             let text =
@@ -180,10 +201,11 @@ impl FsCheck {
     /// As `fencepost crash` would take them.
     fn crash_options(&self) -> Result<CrashOptions, Failed> {
         let mut words: Vec<String> = vec!["fs".into(), "--every".into()];
+        let default = if self.kernel.is_some() { "2m" } else { "10s" }.to_owned();
         let named = [
             ("--strategy", &self.strategy),
             ("--budget", &self.budget),
-            ("--timeout", &self.timeout),
+            ("--timeout", self.timeout.as_ref().unwrap_or(&default)),
             ("--engine", &self.engine),
             ("--model", &self.model),
             ("--progress", &self.progress),
@@ -193,7 +215,8 @@ impl FsCheck {
         words.extend(self.jobs.into_iter().flat_map(|jobs| ["--jobs".into(), jobs.to_string()]));
         words.extend(self.html.iter().flat_map(|html| ["--html".into(), html.display().to_string()]));
         words.extend(self.no_equivalence.then(|| "--no-equivalence".into()));
-        words.extend(self.strict_fences.then(|| "--strict-fences".into()));
+        // In the kernel, locked instructions are everywhere and hide missing fences.
+        words.extend((self.strict_fences || self.kernel.is_some()).then(|| "--strict-fences".into()));
         let command = CrashOptions::augment_args(clap::Command::new("fs"));
         let matches = command.try_get_matches_from(words).and_then(|matches| CrashOptions::from_arg_matches(&matches));
         matches.map_err(|error| {
@@ -203,6 +226,12 @@ impl FsCheck {
     }
 }
 
+/// Where the file system runs.
+enum Place {
+    Fuse(Laboratory),
+    Guest(Box<GuestLaboratory>),
+}
+
 /// Why nothing was checked.
 #[derive(Debug)]
 pub enum Failed {
@@ -210,4 +239,13 @@ pub enum Failed {
     Told(Exit),
     Usage(String),
     Target(String),
+}
+
+impl Failed {
+    pub fn text(self) -> String {
+        match self {
+            Failed::Told(exit) => format!("{exit:?}"),
+            Failed::Usage(text) | Failed::Target(text) => text,
+        }
+    }
 }

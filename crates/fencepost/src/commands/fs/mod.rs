@@ -2,6 +2,7 @@
 
 mod check;
 mod execute;
+pub mod guest;
 mod session;
 mod workloads;
 

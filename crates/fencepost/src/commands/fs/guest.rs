@@ -1,0 +1,209 @@
+//! `fencepost fs check --kernel`: a kernel file system in a virtual machine.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs as files;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use check::session::Checked;
+use clap::Args;
+use finding::blame::Libraries;
+use fuse::judge::TreeJudge;
+use operation::boundaries::{BoundarySource, OperationBoundaries};
+use recover::command::Command;
+use runner::runner::ServedTree;
+use tempfile::TempDir;
+use trace::TraceReader;
+use vm::guest::Guest;
+use vm::kit::Kit;
+use vm::laboratory::{Laboratory, LaboratoryError};
+use vm::machines::Guests;
+use vm::recipe::Recipe;
+
+use super::check::Failed;
+use super::session::Batch;
+use crate::commands::crash::Job;
+use crate::commands::options::crash::CrashOptions;
+use crate::exit::Exit;
+use crate::render;
+
+/// The guest of a recovery, as `fs check` and `drive guest` take it.
+#[derive(Args, Clone, Debug)]
+pub struct GuestOptions {
+    /// The modules of the kernel: its folder lib/modules/VERSION.
+    #[arg(long, value_name = "DIR", requires = "kernel")]
+    modules: Option<PathBuf>,
+    /// A module that lies elsewhere, such as your file system. May be given several times.
+    #[arg(long = "module", value_name = "FILE", requires = "kernel")]
+    module: Vec<PathBuf>,
+    /// The type of the file system.
+    #[arg(long, value_name = "TYPE", default_value = "ext4", requires = "kernel")]
+    fs: String,
+    /// Options for mounting it. [default: for ext4 and xfs dax=always, else none]
+    #[arg(long, value_name = "OPTIONS", requires = "kernel")]
+    mount_options: Option<String>,
+    /// QEMU, at least version 9.2. [default: qemu-system-x86_64]
+    #[arg(long, value_name = "PROGRAM", requires = "kernel")]
+    qemu: Option<PathBuf>,
+}
+
+/// File systems that have to be asked for DAX.
+const ASKED_FOR_DAX: [&str; 2] = ["ext4", "xfs"];
+
+impl GuestOptions {
+    fn recipe(&self, kernel: &Path, mkfs: Option<&str>) -> Result<Recipe, Failed> {
+        let absolute = |path: &Path| {
+            files::canonicalize(path).map_err(|error| Failed::Usage(format!("{}: {error}", path.display())))
+        };
+        let default = if ASKED_FOR_DAX.contains(&self.fs.as_str()) { "dax=always" } else { "" };
+        Ok(Recipe {
+            kernel: absolute(kernel)?,
+            modules: self.modules.as_deref().map(absolute).transpose()?,
+            extra: self.module.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+            fs: self.fs.clone(),
+            mount_options: self.mount_options.clone().unwrap_or_else(|| default.to_owned()),
+            mkfs: mkfs.map(str::to_owned),
+        })
+    }
+}
+
+/// Recover an image in a freshly booted guest.
+#[derive(Args, Debug)]
+pub struct Recovery {
+    #[arg(long)]
+    kernel: PathBuf,
+    #[command(flatten)]
+    guest: GuestOptions,
+    /// The content of the PM region.
+    pool: PathBuf,
+}
+
+impl Recovery {
+    /// The exit code says how it went; standard output has the tree.
+    pub fn run(&self) -> Result<u8, String> {
+        let image = files::read(&self.pool).map_err(|error| format!("{}: {error}", self.pool.display()))?;
+        let recipe = self.guest.recipe(&self.kernel, None).map_err(Failed::text)?;
+        let kit = Kit::find(self.guest.qemu.as_deref()).map_err(|error| error.to_string())?;
+        let prepared = recipe.prepare(&kit, image.len() as u64).map_err(|error| error.to_string())?;
+        let mut guest = Guest::new(prepared.spec.clone(), recipe.mount_words(), false);
+        guest.machine().map_err(|error| error.to_string())?.memory().set_pm(&image);
+        let run = guest.run(FOR_EVER).map_err(|error| error.to_string())?;
+        let written = io::stdout().write_all(&run.stdout).and_then(|()| io::stderr().write_all(&run.stderr));
+        written.map_err(|error| error.to_string())?;
+        match run.end {
+            verdict::end::End::Exited(code) => Ok(code as u8),
+            _ => Err("the guest hangs".into()),
+        }
+    }
+}
+
+/// Whoever starts this command has a limit of their own.
+const FOR_EVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
+
+/// The place where kernel file systems are checked.
+#[derive(Debug)]
+pub struct GuestLaboratory {
+    folder: TempDir,
+    laboratory: Laboratory,
+    machines: Arc<Guests>,
+    native: Command,
+}
+
+impl GuestLaboratory {
+    /// Boots a guest and makes the file system in it.
+    pub fn open(kernel: &Path, options: &GuestOptions, mkfs: Option<&str>, size: u64) -> Result<GuestLaboratory, Failed> {
+        let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
+        let recipe = options.recipe(kernel, mkfs)?;
+        let kit = Kit::find(options.qemu.as_deref()).map_err(|error| usage(&error))?;
+        let prepared = Arc::new(recipe.prepare(&kit, size).map_err(|error| usage(&error))?);
+        let folder = tempfile::Builder::new().prefix("fencepost-fs-").tempdir();
+        let folder = folder.map_err(|error| Failed::Usage(format!("cannot make a temporary folder: {error}")))?;
+        for name in ["pools", "symbols"] {
+            files::create_dir(folder.path().join(name)).map_err(|error| usage(&error))?;
+        }
+        let pool = folder.path().join("pools/pmem0");
+        let own = env::current_exe().map_err(|error| usage(&error))?;
+        let native = native_words(&own, &recipe, &kit, &pool);
+        let words = native.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+        let laboratory = Laboratory::open(&recipe, &prepared, &folder.path().join("symbols"), words).map_err(failed)?;
+        files::write(&pool, laboratory.fresh()).map_err(|error| usage(&error))?;
+        let machines = Arc::new(Guests::new(prepared, recipe.mount_words()));
+        let native = Command::here(&native).ok_or_else(|| Failed::Usage("the program has no name".into()))?;
+        Ok(GuestLaboratory { folder, laboratory, machines, native })
+    }
+
+    fn pool(&self) -> PathBuf {
+        self.folder.path().join("pools/pmem0")
+    }
+
+    /// Records a batch and searches for states that break a promise.
+    pub fn check(&mut self, batch: &Batch, options: &CrashOptions) -> Result<(Checked, TraceReader, bool), Failed> {
+        let reference = self.laboratory.reference(&batch.steps).map_err(failed)?;
+        let trace = self.folder.path().join("check.fptrace");
+        let answers = self.laboratory.record(&batch.steps, &self.pool(), &trace).map_err(failed)?;
+        reference.agrees(&batch.steps, &answers).map_err(|error| Failed::Target(error.to_string()))?;
+        let reader = TraceReader::open(&trace).map_err(|error| Failed::Usage(error.to_string()))?;
+        let boundaries = OperationBoundaries::of(&reader, &BoundarySource::Events);
+        let boundaries = boundaries.map_err(|error| Failed::Usage(error.to_string()))?;
+        let Batch { steps, promises, needs_fsync, .. } = batch;
+        let judge =
+            TreeJudge { boundaries, steps: steps.clone(), reference, promises: *promises, needs_fsync: *needs_fsync };
+        let served = ServedTree {
+            judge: Arc::new(judge),
+            daemon: self.native.clone(),
+            attendant: Vec::new(),
+            native: self.native.clone(),
+            machines: Some(Arc::clone(&self.machines) as Arc<dyn runner::machine::Machines>),
+        };
+        let job = Job {
+            options,
+            trace: &trace,
+            shard: None,
+            journal: None,
+            merge: &[],
+            recorded: None,
+            served: Some(served),
+        };
+        let (checked, interrupted) = job.session(&reader, &Libraries::default()).map_err(Failed::Told)?;
+        Ok((checked, reader, interrupted))
+    }
+}
+
+fn failed(error: LaboratoryError) -> Failed {
+    match error {
+        LaboratoryError::Machine(_) | LaboratoryError::Recipe(_) => Failed::Usage(error.to_string()),
+        _ => Failed::Target(error.to_string()),
+    }
+}
+
+/// The command that recovers an image in a fresh guest, without the plugin.
+fn native_words(own: &Path, recipe: &Recipe, kit: &Kit, pool: &Path) -> Vec<OsString> {
+    let mut words: Vec<OsString> = vec![own.into(), "drive".into(), "guest".into()];
+    let mut option = |name: &str, value: OsString| words.extend([name.into(), value]);
+    option("--kernel", recipe.kernel.clone().into());
+    option("--qemu", kit.qemu.clone().into());
+    option("--fs", recipe.fs.clone().into());
+    option("--mount-options", recipe.mount_options.clone().into());
+    if let Some(modules) = &recipe.modules {
+        option("--modules", modules.into());
+    }
+    for module in &recipe.extra {
+        option("--module", module.into());
+    }
+    words.push(pool.into());
+    words
+}
+
+/// How the process ends.
+pub fn ended(run: Result<u8, String>) -> Exit {
+    match run {
+        Ok(0) => Exit::Clean,
+        Ok(code) => Exit::Target(code),
+        Err(text) => {
+            render::error(text);
+            Exit::Target(125)
+        }
+    }
+}
