@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, bench_lint, book, build, conformance, pmdk, real_programs, test};
+use crate::{bench, bench_lint, book, build, conformance, pmdk, real_programs, test, vm_kit};
 
 /// Chores of the Fencepost project.
 #[derive(Debug, Parser)]
@@ -27,6 +27,8 @@ enum Chore {
     PmdkVerify(pmdk::PmdkVerify),
     /// Run real programs natively and under the recorder: same output, same exit code, same files.
     RealPrograms(real_programs::RealPrograms),
+    /// Build the plugin for QEMU and the agent that `fencepost fs check --kernel` needs.
+    VmKit,
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
     Test(test::Test),
     /// Render the documentation as a small static book.
@@ -57,6 +59,7 @@ impl Cli {
             Chore::Conformance { args } => conformance::run(&args),
             Chore::PmdkVerify(chore) => chore.run(),
             Chore::RealPrograms(chore) => chore.run(),
+            Chore::VmKit => vm_kit::run(),
             Chore::Test(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),
             Chore::Bench(Bench::Record(chore)) => chore.run(),

@@ -10,6 +10,7 @@ mod pmdk;
 mod real_programs;
 mod scratch;
 mod test;
+mod vm_kit;
 
 use clap::Parser as _;
 

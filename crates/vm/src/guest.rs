@@ -181,7 +181,10 @@ mod tests {
         let said = read(&format!("6 hello\n4 world\nok\n{TREE}6 EXT4-fs: mounted\nok\n"));
         assert_eq!((said.end, said.stdout.as_str()), (End::Exited(0), TREE));
         let said = read(&format!("ok\n{TREE}3 EXT4-fs error: bad\nok\n"));
-        assert_eq!((said.end, said.stderr.as_str()), (End::Exited(COMPLAINED), "the kernel complains: EXT4-fs error: bad\n"));
+        assert_eq!(
+            (said.end, said.stderr.as_str()),
+            (End::Exited(COMPLAINED), "the kernel complains: EXT4-fs error: bad\n")
+        );
         // What was said before is not of this run.
         assert_eq!(read(&format!("3 old trouble\nok\n{TREE}ok\n")).end, End::Exited(0));
         let said = read("ok\nmount EINVAL\n3 bad superblock\nok\n");

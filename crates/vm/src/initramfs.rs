@@ -114,11 +114,11 @@ mod tests {
         archive.file(Path::new("/lib/x86/a.so"), &[1; 7]);
         archive.file(Path::new("/lib/b.so"), &[]);
         let bytes = archive.finish();
-        let expected =
-            [("init", 5), ("lib", 0), ("lib/x86", 0), ("lib/x86/a.so", 7), ("lib/b.so", 0)];
+        let expected = [("init", 5), ("lib", 0), ("lib/x86", 0), ("lib/x86/a.so", 7), ("lib/b.so", 0)];
         assert_eq!(names(&bytes), expected.map(|(name, size)| (name.to_owned(), size)));
         // Where cpio is installed, it agrees.
-        let cpio = Command::new("cpio").arg("-t").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
+        let cpio =
+            Command::new("cpio").arg("-t").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
         if let Ok(mut cpio) = cpio {
             cpio.stdin.take().unwrap().write_all(&bytes).unwrap();
             let said = String::from_utf8(cpio.wait_with_output().unwrap().stdout).unwrap();

@@ -24,9 +24,13 @@ pub struct Kit {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KitError {
-    #[error("`{0}` is not found; install qemu-system-x86, at least version 9.2 (Debian 12: from bookworm-backports), or name it with --qemu")]
+    #[error(
+        "`{0}` is not found; install qemu-system-x86, at least version 9.2 (Debian 12: from bookworm-backports), or name it with --qemu"
+    )]
     NoQemu(String),
-    #[error("`{program}` says `{said}`; version 9.2 or later is needed, since older ones do not let plugins see values (Debian 12: install qemu-system-x86 from bookworm-backports)")]
+    #[error(
+        "`{program}` says `{said}`; version 9.2 or later is needed, since older ones do not let plugins see values (Debian 12: install qemu-system-x86 from bookworm-backports)"
+    )]
     OldQemu { program: String, said: String },
     #[error("{missing} is not there; build it with `cargo xtask vm-kit`, or say where it is with {VARIABLE}")]
     NotBuilt { missing: String },

@@ -28,7 +28,9 @@ pub enum LaboratoryError {
     Recipe(#[from] RecipeError),
     #[error("--mkfs: `{command}` failed in the guest{said}")]
     Mkfs { command: String, said: String },
-    #[error("the file system cannot be mounted without any crash ({errno}){said}; is the type right, and the mount options?")]
+    #[error(
+        "the file system cannot be mounted without any crash ({errno}){said}; is the type right, and the mount options?"
+    )]
     Mount { errno: String, said: String },
     #[error("the kernel panicked without any crash: {0}")]
     Panicked(String),
@@ -56,7 +58,12 @@ pub struct Laboratory {
 
 impl Laboratory {
     /// Boots, makes the file system, and reads the names of functions into files in `folder`.
-    pub fn open(recipe: &Recipe, prepared: &Arc<Prepared>, folder: &Path, command: Vec<String>) -> Result<Laboratory, LaboratoryError> {
+    pub fn open(
+        recipe: &Recipe,
+        prepared: &Arc<Prepared>,
+        folder: &Path,
+        command: Vec<String>,
+    ) -> Result<Laboratory, LaboratoryError> {
         let mut guest = Guest::new(prepared.spec.clone(), recipe.mount_words(), true);
         let machine = guest.machine()?;
         if let Some(words) = recipe.mkfs_words()? {

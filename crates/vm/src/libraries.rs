@@ -43,7 +43,8 @@ pub fn pack(program: &str, archive: &mut Initramfs) -> Result<PathBuf, PackError
         let (needed, linker) = needs(&bytes).map_err(|error| unreadable(error.to_string()))?;
         for library in needed {
             let found = FOLDERS.iter().map(|folder| Path::new(folder).join(&library)).find(|path| path.exists());
-            let found = found.ok_or_else(|| PackError::Library { path: from.display().to_string(), library: library.clone() })?;
+            let found = found
+                .ok_or_else(|| PackError::Library { path: from.display().to_string(), library: library.clone() })?;
             wanted.push((found, Path::new("/lib/x86_64-linux-gnu").join(&library)));
         }
         wanted.extend(linker.map(|linker| (linker.clone(), linker)));

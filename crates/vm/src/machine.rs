@@ -74,7 +74,16 @@ impl Machine {
         let ring = watched.then(Ring::create).transpose().map_err(MachineError::Memory)?;
         let console = supervise::memory_file::create(c"fencepost-console").map_err(MachineError::Memory)?;
         let mut command = Command::new(&spec.qemu);
-        command.args(["-M", "pc,memory-backend=mem", "-accel", "tcg,thread=single", "-cpu", "max,la57=off", "-smp", "1"]);
+        command.args([
+            "-M",
+            "pc,memory-backend=mem",
+            "-accel",
+            "tcg,thread=single",
+            "-cpu",
+            "max,la57=off",
+            "-smp",
+            "1",
+        ]);
         command.arg("-m").arg(format!("{}M", memory.len() >> 20));
         let backend = format!("memory-backend-file,id=mem,share=on,size={},mem-path={}", memory.len(), memory.path());
         command.arg("-object").arg(backend);

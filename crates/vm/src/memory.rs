@@ -7,8 +7,8 @@ use std::process;
 use std::ptr;
 
 use wire::guest::{
-    MAILBOX_LEN, PM_BASE, REPLY_AT, REPLY_CAPACITY, REPLY_LEN_AT, REQUEST_AT, REQUEST_CAPACITY, REQUEST_LEN_AT, mailbox,
-    memory_len,
+    MAILBOX_LEN, PM_BASE, REPLY_AT, REPLY_CAPACITY, REPLY_LEN_AT, REQUEST_AT, REQUEST_CAPACITY, REQUEST_LEN_AT,
+    mailbox, memory_len,
 };
 
 /// A file of memory, mapped.

@@ -8,7 +8,9 @@ use object::{Object, ObjectSection};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ModuleError {
-    #[error("{folder}: cannot be read ({source}); --modules names the folder with the kernel's modules (lib/modules/VERSION)")]
+    #[error(
+        "{folder}: cannot be read ({source}); --modules names the folder with the kernel's modules (lib/modules/VERSION)"
+    )]
     Folder { folder: String, source: std::io::Error },
     #[error("the kernel has no module `{name}`, neither built in nor in {folder}{why}")]
     Missing { name: String, folder: String, why: &'static str },

@@ -20,13 +20,20 @@ pub struct Recipe {
     /// The folder with its modules (`lib/modules/VERSION`); none: everything is built in.
     pub modules: Option<PathBuf>,
     /// Modules that lie elsewhere, such as the file system under test.
-    pub extra: Vec<PathBuf>,
+    pub extra: Vec<ExtraModule>,
     /// As `mount -t` takes it.
     pub fs: String,
     /// As `mount -o` takes them.
     pub mount_options: String,
     /// Makes the file system in the guest; `{device}` is the PM device. None: mounting does.
     pub mkfs: Option<String>,
+}
+
+/// A module and its parameters, as `insmod` takes them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ExtraModule {
+    pub path: PathBuf,
+    pub parameters: String,
 }
 
 /// The PM device in the guest.
@@ -85,7 +92,9 @@ impl Recipe {
         for path in self.module_files()? {
             let name = path.file_name().unwrap_or_default();
             archive.file(&Path::new("/modules").join(name), &file(&path)?);
-            order.push_str(&format!("{}\n", name.to_string_lossy()));
+            let extra = self.extra.iter().find(|extra| extra.path == path);
+            let parameters = extra.map_or("", |extra| extra.parameters.as_str());
+            order.push_str(&format!("{} {parameters}\n", name.to_string_lossy()));
         }
         archive.file(Path::new("/modules/order"), order.as_bytes());
         if let Some(program) = self.mkfs_words()?.iter().flatten().next() {
@@ -109,9 +118,11 @@ impl Recipe {
 
     fn module_files(&self) -> Result<Vec<PathBuf>, ModuleError> {
         let mut modules = Modules::find(self.modules.as_deref())?;
-        self.extra.iter().for_each(|path| modules.add(path));
-        let mut order = modules.order(&PMEM, "; it has no support for PM (CONFIG_X86_PMEM_LEGACY, CONFIG_BLK_DEV_PMEM)")?;
-        let mut wanted: Vec<String> = self.extra.iter().filter_map(|path| Some(path.file_stem()?.to_str()?.to_owned())).collect();
+        self.extra.iter().for_each(|extra| modules.add(&extra.path));
+        let mut order =
+            modules.order(&PMEM, "; it has no support for PM (CONFIG_X86_PMEM_LEGACY, CONFIG_BLK_DEV_PMEM)")?;
+        let names = self.extra.iter().filter_map(|extra| Some(extra.path.file_stem()?.to_str()?.to_owned()));
+        let mut wanted: Vec<String> = names.collect();
         wanted.push(self.fs.clone());
         let wanted: Vec<&str> = wanted.iter().map(String::as_str).collect();
         for path in modules.order(&wanted, "; name the file of your module with --module")? {

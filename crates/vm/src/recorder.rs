@@ -191,9 +191,7 @@ impl Translation<'_> {
             return CodeAddr { module, addr };
         }
         let module = match self.recorded.symbol_files.get(name) {
-            Some(path) => {
-                CodeModule { path: path.display().to_string(), build_id: None, kind: ModuleKind::Elf }
-            }
+            Some(path) => CodeModule { path: path.display().to_string(), build_id: None, kind: ModuleKind::Elf },
             // The agent itself, which stores into mapped files.
             None => CodeModule { path: "agent".into(), build_id: None, kind: ModuleKind::Anonymous },
         };

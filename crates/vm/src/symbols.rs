@@ -43,7 +43,9 @@ impl Symbols {
 
     /// The file whose code lies there.
     pub fn file_of(&self, address: u64) -> Option<&str> {
-        let last = |list: &[(u64, String)]| list.get(list.partition_point(|one| one.0 <= address).checked_sub(1)?).map(|one| one.0);
+        let last = |list: &[(u64, String)]| {
+            list.get(list.partition_point(|one| one.0 <= address).checked_sub(1)?).map(|one| one.0)
+        };
         let nearest = self.files.iter().filter_map(|(file, list)| Some((last(list)?, file)));
         nearest.max().map(|(_, file)| file.as_str())
     }
@@ -140,7 +142,8 @@ mod tests {
         let paths = Symbols::parse(TEXT).write(folder.path()).unwrap();
         let bytes = files::read(&paths["nova.ko"]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
-        let found: Vec<_> = file.symbols().map(|one| (one.name().unwrap().to_owned(), one.address(), one.size())).collect();
+        let found: Vec<_> =
+            file.symbols().map(|one| (one.name().unwrap().to_owned(), one.address(), one.size())).collect();
         assert_eq!(found[0], ("journal_write".to_owned(), 0xffff_ffff_c020_1000, 0x80));
         assert_eq!(found[1], ("nova_mount".to_owned(), 0xffff_ffff_c020_1080, 4096));
     }

@@ -34,8 +34,7 @@ struct Guest {
 
 /// Until the host closes the line.
 pub fn requests(bell: &File) -> Result<(), String> {
-    let mut guest =
-        Guest { mailbox: Mailbox::open()?, executor: Executor::new(ROOT), log: Log::open(), next: 0 };
+    let mut guest = Guest { mailbox: Mailbox::open()?, executor: Executor::new(ROOT), log: Log::open(), next: 0 };
     let mut bell = bell;
     let broken = |error: std::io::Error| format!("the line to the host: {error}");
     // Says that we are there.

@@ -25,8 +25,7 @@ impl Mailbox {
         let memory = memory.map_err(|error| format!("/dev/mem: {error}"))?;
         let (rights, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         // SAFETY: a new mapping.
-        let base =
-            unsafe { libc::mmap(ptr::null_mut(), MAILBOX_LEN as usize, rights, shared, memory.as_raw_fd(), at) };
+        let base = unsafe { libc::mmap(ptr::null_mut(), MAILBOX_LEN as usize, rights, shared, memory.as_raw_fd(), at) };
         if base == libc::MAP_FAILED {
             return Err(format!("cannot map the mailbox: {}", std::io::Error::last_os_error()));
         }

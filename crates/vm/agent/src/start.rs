@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::kernel::{self, mount};
 
-/// Modules, one file name per line, in the order in which they are loaded.
+/// Modules, one per line, in the order in which they are loaded: the file's name, and parameters.
 const MODULES: &str = "/modules/order";
 /// The serial line to the host.
 const BELL: &str = "/dev/ttyS1";
@@ -21,8 +21,9 @@ pub fn bring_up() -> Result<File, String> {
     mount("sysfs", "sysfs", "/sys", "").map_err(|errno| format!("cannot mount /sys: {errno}"))?;
     mount("devtmpfs", "devtmpfs", "/dev", "").map_err(|errno| format!("cannot mount /dev: {errno}"))?;
     // Without modules the kernel has everything built in.
-    for name in files::read_to_string(MODULES).unwrap_or_default().lines() {
-        load(Path::new("/modules").join(name).as_path())?;
+    for line in files::read_to_string(MODULES).unwrap_or_default().lines() {
+        let (name, parameters) = line.split_once(' ').unwrap_or((line, ""));
+        load(Path::new("/modules").join(name).as_path(), parameters)?;
     }
     let bell = OpenOptions::new().read(true).write(true).open(BELL);
     let bell = bell.map_err(|error| format!("cannot open {BELL}: {error}"))?;
@@ -30,11 +31,11 @@ pub fn bring_up() -> Result<File, String> {
     Ok(bell)
 }
 
-fn load(path: &Path) -> Result<(), String> {
+fn load(path: &Path, parameters: &str) -> Result<(), String> {
     let file = File::open(path).map_err(|error| format!("cannot open {}: {error}", path.display()))?;
-    let none = CString::default();
+    let parameters = CString::new(parameters).unwrap_or_default();
     // SAFETY: a descriptor and a string that live during the call.
-    let done = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), none.as_ptr(), 0) };
+    let done = unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), parameters.as_ptr(), 0) };
     if done == 0 || kernel::errno() == libc::EEXIST {
         return Ok(());
     }

@@ -20,7 +20,7 @@ use vm::guest::Guest;
 use vm::kit::Kit;
 use vm::laboratory::{Laboratory, LaboratoryError};
 use vm::machines::Guests;
-use vm::recipe::Recipe;
+use vm::recipe::{ExtraModule, Recipe};
 
 use super::check::Failed;
 use super::session::Batch;
@@ -35,9 +35,10 @@ pub struct GuestOptions {
     /// The modules of the kernel: its folder lib/modules/VERSION.
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// A module that lies elsewhere, such as your file system. May be given several times.
+    /// A module that lies elsewhere, such as your file system, with its parameters if it has some ('my.ko debug=1'). May be given several
+    /// times.
     #[arg(long = "module", value_name = "FILE", requires = "kernel")]
-    module: Vec<PathBuf>,
+    module: Vec<String>,
     /// The type of the file system.
     #[arg(long, value_name = "TYPE", default_value = "ext4", requires = "kernel")]
     fs: String,
@@ -61,7 +62,14 @@ impl GuestOptions {
         Ok(Recipe {
             kernel: absolute(kernel)?,
             modules: self.modules.as_deref().map(absolute).transpose()?,
-            extra: self.module.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?,
+            extra: self
+                .module
+                .iter()
+                .map(|words| {
+                    let (path, parameters) = words.split_once(' ').unwrap_or((words, ""));
+                    Ok(ExtraModule { path: absolute(Path::new(path))?, parameters: parameters.to_owned() })
+                })
+                .collect::<Result<_, Failed>>()?,
             fs: self.fs.clone(),
             mount_options: self.mount_options.clone().unwrap_or_else(|| default.to_owned()),
             mkfs: mkfs.map(str::to_owned),
@@ -113,7 +121,12 @@ pub struct GuestLaboratory {
 
 impl GuestLaboratory {
     /// Boots a guest and makes the file system in it.
-    pub fn open(kernel: &Path, options: &GuestOptions, mkfs: Option<&str>, size: u64) -> Result<GuestLaboratory, Failed> {
+    pub fn open(
+        kernel: &Path,
+        options: &GuestOptions,
+        mkfs: Option<&str>,
+        size: u64,
+    ) -> Result<GuestLaboratory, Failed> {
         let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
         let recipe = options.recipe(kernel, mkfs)?;
         let kit = Kit::find(options.qemu.as_deref()).map_err(|error| usage(&error))?;
@@ -190,7 +203,12 @@ fn native_words(own: &Path, recipe: &Recipe, kit: &Kit, pool: &Path) -> Vec<OsSt
         option("--modules", modules.into());
     }
     for module in &recipe.extra {
-        option("--module", module.into());
+        let mut words = module.path.clone().into_os_string();
+        if !module.parameters.is_empty() {
+            words.push(" ");
+            words.push(&module.parameters);
+        }
+        option("--module", words);
     }
     words.push(pool.into());
     words
