@@ -7,6 +7,7 @@
 //!   symbols: names of kernel functions              └──► guest: a crash image, mounted and walked ──► RunReport
 //! ```
 
+pub mod debian;
 pub mod guest;
 pub mod initramfs;
 pub mod kit;

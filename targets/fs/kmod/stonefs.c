@@ -7,6 +7,25 @@
  * free is worked out when it is mounted. A change of metadata is one transaction: its 8-byte words go into the journal, then a commit
  * word, then to their places, then the commit word is cleared. New data is durable before a transaction links it; data in place is
  * overwritten in place.
+ *
+ * bug 1: words of the journal are not flushed; in tx_commit
+ * bug 2: words of the journal are not fenced before the commit; in tx_commit
+ * bug 3: the journal is cleared, but not durably; in journal_clear
+ * bug 4: a parent's link count is changed in place; in make
+ * bug 5: a link count is changed before its transaction; in stone_link
+ * bug 6: a name and its link count are two transactions; in journal_apply
+ * bug 7: rename is two transactions; in journal_apply
+ * bug 8: the size is changed in place and not flushed; in resize
+ * bug 9: data is not flushed; in stone_write
+ * bug 10: a name is not durable before its entry; in entry_add
+ * bug 11: what was applied is not flushed before the journal is cleared; in journal_apply
+ * bug 12: the inode of a directory goes before its entry; in journal_apply
+ * bug 13: an entry comes before its inode; in journal_apply
+ * bug 14: recovery forgets the last word; in journal_apply
+ * bug 15: recovery panics (BUG_ON); in tx_commit
+ * bug 16: recovery panics (a bad pointer); in tx_commit
+ * bug 17: a new block is not durably zero; in block_zeroed
+ * bug 18: the unaligned end of a write is not flushed; in stone_write
  */
 #include <linux/module.h>
 #include <linux/fs.h>

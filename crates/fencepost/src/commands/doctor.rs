@@ -103,6 +103,7 @@ impl Doctor {
             machine::kernel(),
             machine::cpu(),
             machine::gdb(),
+            machine::virtual_machines(),
             machine::pmdk_symbols(),
         ];
         let printed = match self.message_format {

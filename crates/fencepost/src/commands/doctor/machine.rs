@@ -167,6 +167,23 @@ pub(super) fn gdb() -> Check {
     }
 }
 
+/// What `fs check --kernel` needs.
+pub(super) fn virtual_machines() -> Check {
+    const NAME: &str = "virtual machines";
+    match vm::kit::Kit::find(None) {
+        Ok(kit) => Check::ok(
+            NAME,
+            kit.qemu.display().to_string(),
+            "`fencepost fs check --kernel` checks file systems of the kernel",
+        ),
+        Err(error) => Check::fallback(
+            NAME,
+            "not complete",
+            format!("no `fencepost fs check --kernel`; everything else works: {error}"),
+        ),
+    }
+}
+
 /// Only a hint: call paths through PMDK have functions without it, but no lines.
 pub(super) fn pmdk_symbols() -> Check {
     const NAME: &str = "symbols of libpmemobj";

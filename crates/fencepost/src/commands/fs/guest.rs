@@ -16,6 +16,7 @@ use recover::command::Command;
 use runner::runner::ServedTree;
 use tempfile::TempDir;
 use trace::TraceReader;
+use vm::debian;
 use vm::guest::Guest;
 use vm::kit::Kit;
 use vm::laboratory::{Laboratory, LaboratoryError};
@@ -59,9 +60,16 @@ impl GuestOptions {
             files::canonicalize(path).map_err(|error| Failed::Usage(format!("{}: {error}", path.display())))
         };
         let default = if ASKED_FOR_DAX.contains(&self.fs.as_str()) { "dax=always" } else { "" };
+        let (mut kernel, mut modules) = (kernel.to_owned(), self.modules.clone());
+        if kernel.as_os_str() == debian::NAME {
+            let fetched = debian::folder().and_then(|folder| debian::find(&folder));
+            let fetched = fetched.map_err(|error| Failed::Usage(error.to_string()))?;
+            kernel = fetched.kernel;
+            modules = modules.or(Some(fetched.modules));
+        }
         Ok(Recipe {
-            kernel: absolute(kernel)?,
-            modules: self.modules.as_deref().map(absolute).transpose()?,
+            kernel: absolute(&kernel)?,
+            modules: modules.as_deref().map(absolute).transpose()?,
             extra: self
                 .module
                 .iter()

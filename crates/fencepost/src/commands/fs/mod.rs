@@ -3,6 +3,7 @@
 mod check;
 mod execute;
 pub mod guest;
+mod kernel;
 mod session;
 mod workloads;
 
@@ -23,6 +24,7 @@ pub enum Fs {
     Check(Box<check::FsCheck>),
     Workloads(workloads::Workloads),
     Run(execute::Execute),
+    Kernel(kernel::Kernel),
 }
 
 impl Fs {
@@ -31,6 +33,7 @@ impl Fs {
             Fs::Check(check) => check.run(),
             Fs::Workloads(workloads) => workloads.run(),
             Fs::Run(execute) => execute.run(),
+            Fs::Kernel(kernel) => kernel.run(),
         }
     }
 }
