@@ -4,11 +4,17 @@ use std::fmt;
 
 use recover::limits::Limits;
 use recover::report::RunReport;
+use supervise::cancel::Cancel;
 
 /// No verdict could be had from a machine.
 #[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct MachineFailed(pub Box<dyn std::error::Error + Send + Sync>);
+pub enum MachineFailed {
+    #[error(transparent)]
+    Failed(Box<dyn std::error::Error + Send + Sync>),
+    /// The run was ended from outside.
+    #[error("the run was cancelled")]
+    Cancelled,
+}
 
 /// One machine, for one worker. It has one pool.
 pub trait Machine: fmt::Debug + Send {
@@ -16,7 +22,7 @@ pub trait Machine: fmt::Debug + Send {
     fn clear(&mut self) -> Result<(), MachineFailed>;
     fn put(&mut self, offset: u64, bytes: &[u8]) -> Result<(), MachineFailed>;
     /// Recovers what is there. `pools_replaced` in the report: the pool has to be put there anew.
-    fn run(&mut self, limits: &Limits) -> Result<RunReport, MachineFailed>;
+    fn run(&mut self, limits: &Limits, cancel: &Cancel) -> Result<RunReport, MachineFailed>;
 }
 
 /// Makes machines.

@@ -127,7 +127,12 @@ pub enum RunnerError {
 impl RunnerError {
     /// The run was ended from outside.
     pub fn is_cancelled(&self) -> bool {
-        matches!(self, RunnerError::Server(ServerError::Cancelled) | RunnerError::Native(NativeError::Cancelled))
+        matches!(
+            self,
+            RunnerError::Server(ServerError::Cancelled)
+                | RunnerError::Native(NativeError::Cancelled)
+                | RunnerError::Machine(MachineFailed::Cancelled)
+        )
     }
 }
 
@@ -283,7 +288,7 @@ impl Runner {
     /// Recovery in the virtual machine, on what it was given.
     fn in_machine(&mut self) -> Result<Option<Observation>, RunnerError> {
         let Some(machine) = &mut self.machine else { return Ok(None) };
-        let run = machine.run(&self.plan.limits)?;
+        let run = machine.run(&self.plan.limits, &self.plan.cancel)?;
         let verdict = self.plan.by_tree(self.at, &run, self.plan.oracle.judge(&run));
         let reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
         self.strange.extend(&run.dirtied);

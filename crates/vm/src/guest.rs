@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use persistency::line::LineId;
 use recover::report::RunReport;
+use supervise::cancel::Cancel;
 use trace::event::{LineNo, PoolId};
 use verdict::end::End;
 use verdict::read::Read;
@@ -30,11 +31,13 @@ pub struct Guest {
     machine: Option<Machine>,
     /// How often it was booted.
     pub boots: u64,
+    /// Ends what is under way.
+    pub cancel: Cancel,
 }
 
 impl Guest {
     pub fn new(spec: GuestSpec, mount: String, watched: bool) -> Guest {
-        Guest { spec, mount, watched, machine: None, boots: 0 }
+        Guest { spec, mount, watched, machine: None, boots: 0, cancel: Cancel::default() }
     }
 
     /// Boots it, if it does not run.
@@ -43,7 +46,7 @@ impl Guest {
             Some(machine) => machine,
             None => {
                 self.boots += 1;
-                Machine::boot(&self.spec, self.watched)?
+                Machine::boot(&self.spec, self.watched, &self.cancel)?
             }
         };
         Ok(self.machine.insert(machine))
@@ -65,8 +68,16 @@ impl Guest {
     pub fn run(&mut self, limit: Duration) -> Result<RunReport, MachineError> {
         let request = format!("log\nrecover {}\nlog\ndrop\n", self.mount);
         let start = Instant::now();
+        let cancel = self.cancel.clone();
         let machine = self.machine()?;
-        let answer = machine.ask(&request, limit)?;
+        let answer = match machine.ask(&request, limit, &cancel) {
+            // In the middle of something: nobody can use it any more.
+            Err(MachineError::Cancelled) => {
+                self.machine = None;
+                return Err(MachineError::Cancelled);
+            }
+            answer => answer?,
+        };
         let records = machine.records();
         let wall = start.elapsed();
         let watched = self.watched;

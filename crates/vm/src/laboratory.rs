@@ -9,6 +9,7 @@ use std::time::Duration;
 use drive::fuse::UNMOUNTED;
 use fs::workload::Step;
 use fuse::reference::{Reference, ReferenceError, script};
+use supervise::cancel::Cancel;
 use trace::WriteError;
 
 use crate::guest::Guest;
@@ -140,7 +141,7 @@ impl Laboratory {
 }
 
 fn said(machine: &mut Machine, request: &str) -> Result<String, LaboratoryError> {
-    match machine.ask(request, BATCH)? {
+    match machine.ask(request, BATCH, &Cancel::default())? {
         Ok(reply) => Ok(reply),
         Err(Fall::Hung) => Err(LaboratoryError::Hung),
         Err(Fall::Panicked(text)) => Err(LaboratoryError::Panicked(text.lines().next().unwrap_or_default().to_owned())),

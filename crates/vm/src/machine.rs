@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use supervise::cancel::Cancel;
 use wire::guest::{PM_BASE, mailbox};
 
 use crate::memory::Memory;
@@ -47,6 +48,8 @@ pub enum MachineError {
     TooLong(usize),
     #[error("the guest's reply is too long; take smaller batches")]
     Reply,
+    #[error("cancelled")]
+    Cancelled,
     #[error("the plugin and this program are not of one version; build both anew")]
     Garbled,
 }
@@ -69,7 +72,7 @@ pub struct Machine {
 
 impl Machine {
     /// Boots it. `watched`: with the plugin.
-    pub fn boot(spec: &GuestSpec, watched: bool) -> Result<Machine, MachineError> {
+    pub fn boot(spec: &GuestSpec, watched: bool, cancel: &Cancel) -> Result<Machine, MachineError> {
         let memory = Memory::create(spec.pm).map_err(MachineError::Memory)?;
         let ring = watched.then(Ring::create).transpose().map_err(MachineError::Memory)?;
         let console = supervise::memory_file::create(c"fencepost-console").map_err(MachineError::Memory)?;
@@ -100,7 +103,7 @@ impl Machine {
         let child = crate::spawn::spawn(command)
             .map_err(|source| MachineError::Start { program: spec.qemu.display().to_string(), source })?;
         let mut machine = Machine { child, memory, ring, console, records: Vec::new() };
-        match machine.wait(BOOT)? {
+        match machine.wait(BOOT, cancel)? {
             Ok(()) => Ok(machine),
             Err(_) => Err(MachineError::Boot { said: machine.last_words() }),
         }
@@ -111,14 +114,19 @@ impl Machine {
     }
 
     /// Has the guest carry out the lines of a request; its reply, or why there is none.
-    pub fn ask(&mut self, request: &str, limit: Duration) -> Result<Result<String, Fall>, MachineError> {
+    pub fn ask(
+        &mut self,
+        request: &str,
+        limit: Duration,
+        cancel: &Cancel,
+    ) -> Result<Result<String, Fall>, MachineError> {
         self.records.clear();
         if !self.memory.request(request) {
             return Err(MachineError::TooLong(request.len()));
         }
         let bell = self.child.stdin.as_mut().ok_or_else(|| MachineError::Line(io::ErrorKind::BrokenPipe.into()))?;
         bell.write_all(b"?").and_then(|()| bell.flush()).map_err(MachineError::Line)?;
-        match self.wait(limit)? {
+        match self.wait(limit, cancel)? {
             Ok(()) => self.memory.reply().map(Ok).ok_or(MachineError::Reply),
             Err(fall) => Ok(Err(fall)),
         }
@@ -130,7 +138,7 @@ impl Machine {
     }
 
     /// Until the guest rings.
-    fn wait(&mut self, limit: Duration) -> Result<Result<(), Fall>, MachineError> {
+    fn wait(&mut self, limit: Duration, cancel: &Cancel) -> Result<Result<(), Fall>, MachineError> {
         let end = Instant::now() + limit;
         let Some(bell) = self.child.stdout.as_mut() else {
             return Err(MachineError::Line(io::ErrorKind::BrokenPipe.into()));
@@ -157,6 +165,9 @@ impl Machine {
                         if told { Ok(Ok(())) } else { Err(MachineError::Garbled) }
                     }
                 };
+            }
+            if cancel.is_cancelled() {
+                return Err(MachineError::Cancelled);
             }
             if Instant::now() >= end {
                 return Ok(Err(Fall::Hung));

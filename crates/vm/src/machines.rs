@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use recover::limits::Limits;
 use recover::report::RunReport;
 use runner::machine::{Machine, MachineFailed, Machines};
+use supervise::cancel::Cancel;
 
 use crate::guest::Guest;
 use crate::machine::MachineError;
@@ -47,7 +48,10 @@ struct Lent {
 }
 
 fn failed(error: MachineError) -> MachineFailed {
-    MachineFailed(Box::new(error))
+    match error {
+        MachineError::Cancelled => MachineFailed::Cancelled,
+        error => MachineFailed::Failed(Box::new(error)),
+    }
 }
 
 impl Lent {
@@ -65,8 +69,10 @@ impl Machine for Lent {
         self.guest()?.put(offset, bytes).map_err(failed)
     }
 
-    fn run(&mut self, limits: &Limits) -> Result<RunReport, MachineFailed> {
-        self.guest()?.run(limits.wall).map_err(failed)
+    fn run(&mut self, limits: &Limits, cancel: &Cancel) -> Result<RunReport, MachineFailed> {
+        let guest = self.guest()?;
+        guest.cancel = cancel.clone();
+        guest.run(limits.wall).map_err(failed)
     }
 }
 
