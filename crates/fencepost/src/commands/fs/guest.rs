@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use check::session::Checked;
 use clap::Args;
-use finding::blame::Libraries;
 use fuse::judge::TreeJudge;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use recover::command::Command;
@@ -180,14 +179,14 @@ impl GuestLaboratory {
         };
         let job = Job {
             options,
+            env: env::vars_os().collect(),
             trace: &trace,
             shard: None,
             journal: None,
             merge: &[],
-            recorded: None,
             served: Some(served),
         };
-        let (checked, interrupted) = job.session(&reader, &Libraries::default()).map_err(Failed::Told)?;
+        let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
         Ok((checked, reader, interrupted))
     }
 }
