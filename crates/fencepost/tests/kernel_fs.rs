@@ -1,5 +1,5 @@
 //! `fencepost fs check --kernel` for real: QEMU, Debian's kernel, our own file system as a module (`targets/fs/kmod`), and ext4 with DAX.
-//! Every run boots guests, so only a few of the seeded bugs are here; `kernel-fs-all` in the name's place runs all of them:
+//! Every run boots guests, so only a few of the seeded bugs are tried every time; the others:
 //! `cargo test --release -p fencepost --test kernel_fs -- --ignored`.
 
 use std::fs;
@@ -111,14 +111,14 @@ fn check(name: &str, words: &[&str]) -> Result<(Vec<Value>, Value), Failed> {
     Ok((lines, summary))
 }
 
-fn stonefs(name: &str, bug: u32) -> Result<(Vec<Value>, Value), Failed> {
+fn stonefs(name: &str, bug: u32, budget: &str) -> Result<(Vec<Value>, Value), Failed> {
     let module = format!("{} bug={bug}", laboratory()?.module.display());
     let ops = format!("{SOURCE}/bugs.ops");
-    check(name, &["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops, "--budget", "120s"])
+    check(name, &["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops, "--budget", budget])
 }
 
 fn twin() -> Result<(), Failed> {
-    let (findings, summary) = stonefs("twin", 0)?;
+    let (findings, summary) = stonefs("twin", 0, "60s")?;
     if !findings.is_empty() {
         return Err(format!("the correct twin has findings: {findings:#?}").into());
     }
@@ -129,7 +129,7 @@ fn twin() -> Result<(), Failed> {
 }
 
 fn found(bug: &Bug) -> Result<(), Failed> {
-    let (findings, summary) = stonefs(&format!("bug-{}", bug.variant), bug.variant)?;
+    let (findings, summary) = stonefs(&format!("bug-{}", bug.variant), bug.variant, "30s")?;
     let blames = |finding: &Value| finding.to_string().contains(&format!("\"function\":\"{}\"", bug.function));
     if findings.iter().any(blames) {
         return Ok(());
