@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use crate::lock::{self, Locked};
+use crate::lock::{self, Locked, SpinLock};
 
 static COUNTER: Locked<(u64, u64)> = Locked::new((0, 0));
 
@@ -39,4 +39,14 @@ fn a_reset_value_is_free_and_new() {
     std::mem::forget(list.lock());
     list.release();
     assert_eq!(*list.lock(), [4]);
+}
+
+#[test]
+fn a_lock_is_held_as_long_as_its_guard_lives() {
+    let lock = SpinLock::new();
+    assert!(!lock.is_held());
+    let guard = lock.lock();
+    assert!(lock.is_held());
+    drop(guard);
+    assert!(!lock.is_held());
 }
