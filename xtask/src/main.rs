@@ -1,4 +1,4 @@
-//! Project chores: `cargo xtask --help` lists them.
+//! Project tasks: `cargo xtask --help` lists them.
 
 mod bench;
 mod bench_lint;

@@ -1,4 +1,4 @@
-//! From failing crash states to root causes.
+//! Finds root causes: minimises failing crash states, classifies them, names the stores to blame and groups them.
 //!
 //! ```text
 //!   failing state ──► point_evaluator   other states of the same point, run or remembered (verdict_cache)

@@ -17,7 +17,7 @@ use verdict::verdict::Verdict;
 pub struct VerdictCache {
     /// None: every state is to be run.
     read_tree: Option<ReadTree>,
-    /// By which the search learnt: what is true in one says nothing about another.
+    /// The positions of the search: what holds for one says nothing about another.
     positions: Arc<CrashPositions>,
     /// Repairs that the search assumed.
     pub assumed: Arc<AssumedRepairs>,
@@ -26,7 +26,7 @@ pub struct VerdictCache {
 }
 
 impl VerdictCache {
-    /// What a search with these positions has learnt.
+    /// What a search with these positions found out.
     pub fn new(read_tree: Option<ReadTree>, positions: Arc<CrashPositions>) -> Self {
         VerdictCache { read_tree, positions, assumed: Arc::default(), cache: ReadTreeCache::default() }
     }
@@ -45,7 +45,7 @@ impl VerdictCache {
         self.read_tree.take()
     }
 
-    /// Goes on with what a search has learnt.
+    /// Continues with what a search found out.
     pub fn put_tree(&mut self, read_tree: Option<ReadTree>) {
         self.cache = ReadTreeCache::default();
         self.read_tree = read_tree;

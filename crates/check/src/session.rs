@@ -145,7 +145,7 @@ pub enum SessionError {
     /// No run was begun any more, before there was anything to tell.
     #[error("the run was ended from outside")]
     Cancelled,
-    /// Nothing can be learnt from a recovery that never succeeds.
+    /// A recovery that never succeeds shows nothing.
     #[error("recovery fails even on the pools that the complete run left, without any power failure: {0}")]
     NeverRecovers(Box<Symptom>),
 }

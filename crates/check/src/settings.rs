@@ -33,7 +33,7 @@ pub const STRATEGIES: &str = "program-order,guaranteed-only,few-lines:1:256,visi
 /// Answers show more than recovery does: what is likely to be wrong comes before all that can be told apart.
 pub const WITH_OPERATIONS: &str = "program-order,guaranteed-only,inferred,few-lines:1:256,visible:64";
 
-/// Operations that a recovered process is asked before the readback.
+/// Operations after the crash, before the readback.
 pub const OPERATIONS_AFTER: usize = 32;
 
 /// Answers of a run that are kept: they are compared, so none may be missing.
@@ -79,7 +79,7 @@ pub struct Settings {
     pub equivalence: bool,
     /// Let power fail a second time, during recovery.
     pub again: bool,
-    /// Operations that a recovered process is asked before the readback.
+    /// Operations after the crash, before the readback.
     pub operations_after: usize,
     /// Simulate no crash before this operation; none: crashes in the set-up have their share.
     pub skip_operations: Option<usize>,

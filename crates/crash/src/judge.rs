@@ -52,7 +52,7 @@ impl Knowledge {
         self.read_tree.is_none()
     }
 
-    /// What was learnt, if it can be relied on, and what showed otherwise.
+    /// The read tree, if it can be relied on, and what contradicts it.
     pub fn into_parts(self) -> (Option<ReadTree>, Option<Contradiction>) {
         let read_tree = self.read_tree.filter(|_| !self.contradicted.into_inner());
         let read_tree = read_tree.map(|read_tree| read_tree.into_inner().unwrap_or_else(PoisonError::into_inner));
@@ -154,7 +154,7 @@ impl<R: Recovery> Judge<'_, R> {
             let key = view.key(&state);
             match known.get(&key) {
                 Some(Some(fate)) if !self.knowledge.runs_all() => {
-                    strategy.learned(view, &state, fate.dirty_reads.as_deref());
+                    strategy.observe(view, &state, fate.dirty_reads.as_deref());
                 }
                 Some(None) if !spec.learns() && !self.knowledge.runs_all() => {}
                 earlier => {
@@ -169,7 +169,7 @@ impl<R: Recovery> Judge<'_, R> {
                         let (one, other) = (other.verdict.clone(), fate.verdict.clone());
                         self.knowledge.contradict(Contradiction::Verdicts { one, other });
                     }
-                    strategy.learned(view, &state, fate.dirty_reads.as_deref());
+                    strategy.observe(view, &state, fate.dirty_reads.as_deref());
                     if is_new {
                         done.decided += 1;
                         keep(spec, state, &fate.verdict, task.keep_failing, &mut done, outcome);

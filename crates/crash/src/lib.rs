@@ -1,4 +1,4 @@
-//! Crash states: where power may fail, what it could leave, which of that is worth a recovery.
+//! Chooses crash states: where power may fail, what it could leave, and which of these states need a recovery run.
 //!
 //! ```text
 //!   trace ─► Survey      all crash points, by failure point            (survey, points, rounds)

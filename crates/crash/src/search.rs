@@ -168,7 +168,7 @@ impl<'a> Search<'a> {
         self.run_knowing(recoveries, read_tree)
     }
 
-    /// Searches; `read_tree` is what earlier searches of the trace have learnt. Points that are searched
+    /// Searches; `read_tree` is what earlier searches of the trace found out. Points that are searched
     /// [`again`](Self::again), or with repairs assumed, are not noted in the journal.
     pub fn run_knowing<R: Recovery + Send>(
         &self,

@@ -1,4 +1,4 @@
-//! What is kept of a finding: its bundle on disk, and the evidence that a report shows beside its words.
+//! Keeps findings: their bundles on disk, and the evidence that a report shows.
 //!
 //! ```text
 //!   window      which part of the trace, which lines           ─┐

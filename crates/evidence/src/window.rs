@@ -1,4 +1,4 @@
-//! Which stretch of the trace and which lines tell the store_history of a crash, at most so much of either.
+//! Chooses the part of the trace and the lines that a report shows around a crash, up to a limit.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ const LEAD_IN: u64 = 40;
 const FAR_BACK: u64 = 50_000;
 const FOLLOW_UP: u64 = 5_000;
 
-/// A stretch of the trace and the lines to follow through it.
+/// A part of the trace and the lines to follow through it.
 #[derive(Debug)]
 pub struct Window {
     pub from: EventId,

@@ -1,4 +1,4 @@
-//! Findings: one root cause each, with the code to blame, however often and on however many paths it was met.
+//! Findings: one root cause each, with the code to blame, however often it occurred and on however many call paths.
 //!
 //! ```text
 //!   Sighting (rule, instruction, call path, count)  ──►  group  ──►  Finding (rule, source line, call paths beneath)

@@ -1,4 +1,4 @@
-//! File systems: workloads of system calls, the tree that they leave, and what must hold of it after a crash.
+//! Tests file systems: workloads of system calls, the trees that they leave, and what must hold after a crash.
 //!
 //! ```text
 //!   ace, generate ──► workload ──► execute ──► answers        op: one system call per line

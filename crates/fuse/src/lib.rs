@@ -1,5 +1,4 @@
-//! File systems in user space under test: where they mount, what their trees are without a crash, and the judge of those after
-//! one.
+//! Runs user-space file systems under test: mounts them, reads their trees without a crash, and judges their trees after one.
 //!
 //! ```text
 //!   mounting   a mount namespace of our own, or fusermount3

@@ -1,5 +1,5 @@
-//! Workloads that nobody wrote: test cases (an input and a starting pool) are run under the probe with coverage, those that reach
-//! new PM code are kept, mutated and checked.
+//! Fuzzing: runs test cases (an input and a starting pool) under the probe with coverage, and keeps, mutates and checks those
+//! that reach new PM code.
 //!
 //! ```text
 //!   seeds ──► corpus ──► schedule ──► mutate ──► execute ──► coverage ──► feedback ──┐

@@ -1,4 +1,4 @@
-//! Dependence between accesses to PM, and the conditions that a correct program is likely to keep (Witcher §4.2).
+//! Infers dependence between accesses to PM, and from it the conditions that a correct program is likely to keep (Witcher §4.2).
 //!
 //! ```text
 //!   flow of a run ─► Inference   threads, processes, blocks          (inference)

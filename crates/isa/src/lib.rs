@@ -1,5 +1,5 @@
-//! Facts about x86-64 instructions: how long they are and what the engine must do with them ([`scan`]), and what
-//! they do to persistent memory ([`effect`]), and what is logged of them to follow the flow of data ([`flow`]).
+//! Facts about x86-64 instructions: their length and what the engine must do with them ([`scan`]), their effect on
+//! persistent memory ([`effect`]), and what flow mode logs of them ([`flow`]).
 #![no_std]
 
 extern crate alloc;

@@ -2,7 +2,7 @@
 //!
 //! The engine scans every instruction it translates, and translation is nearly all of its start-up; a full decode
 //! costs about ten times as much. So this module answers only what translation needs of *every* instruction,
-//! and a real decoder is asked about the few that are learned to touch PM.
+//! and a real decoder is asked about the few that turn out to touch PM.
 //!
 //! Sources: Intel SDM vol. 2 chapter 2 (formats) and appendix A (opcode maps); AMD APM vol. 3 appendix A.
 //!

@@ -1,4 +1,4 @@
-//! Misuse of persistent memory, found in one pass over a trace without simulating a crash.
+//! Finds misuse of persistent memory in one pass over a trace, without simulating a crash.
 //!
 //! ```text
 //!   Event ──► Tracker ──► Step ──► every Rule that wants such events ──► sightings ──► findings

@@ -1,5 +1,5 @@
-//! Marks the operations of a program for Fencepost. Each mark is one instruction that does nothing: a program with marks runs
-//! as well without it. On processors other than x86-64 there is no instruction at all.
+//! Marks the operations of a program for Fencepost. Each mark is one instruction that does nothing, so a program with marks
+//! also runs without Fencepost. On processors other than x86-64 there is no instruction at all.
 //!
 //! ```
 //! fencepost_marks::operation(|| {

@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scenes_along_a_trace() {
+    fn positions_along_a_trace() {
         let boundaries =
             OperationBoundaries { operations: vec![(EventId(10), EventId(20)), (EventId(21), EventId(30))] };
         let positions = [

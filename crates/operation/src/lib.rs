@@ -1,4 +1,4 @@
-//! Operations: the steps of a workload, one line each, and the answers that tell a right recovery from a silent loss.
+//! Operations: the steps of a workload, one line each, and the answers that reveal data lost by a recovery that succeeds.
 //!
 //! ```text
 //!   grammar ──► generate ──► workload (operations, readback of queries)

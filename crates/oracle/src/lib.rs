@@ -1,4 +1,4 @@
-//! Oracles: was what recovery did right?
+//! Oracles: decide whether a recovery run was right.
 //!
 //! ```text
 //!   recovery command ──► (recover) ──► RunReport ──► Oracle::judge ──► Verdict with a Symptom

@@ -1,4 +1,4 @@
-//! What a power failure can leave behind: the state of every dirty line along a trace.
+//! Persistency models: track what a power failure can leave of every dirty line along a trace.
 //!
 //! ```text
 //!   Event ──► Tracker ──► Step            what this event did: a flush that wasted its time, a fence and

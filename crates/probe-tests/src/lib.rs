@@ -1,5 +1,5 @@
-//! The probe is freestanding and cannot be tested by `cargo test`. Its parts that need neither the target's process nor the engine's places in
-//! it are compiled here once more, for the host, from the same files.
+//! Tests the pure parts of the probe on the host. The probe is freestanding and cannot be tested by `cargo test`; this crate compiles the
+//! same files.
 #![cfg(test)]
 
 extern crate alloc;

@@ -1,4 +1,4 @@
-//! The probe: becomes the target's process, translates its code block by block, and records what reaches PM.
+//! The probe: runs in the target's process, translates its code block by block, and records what reaches PM.
 //!
 //! How it works: `docs/design/engine.md`. Rooms: [`load`] brings the program up, [`translate`] makes code, [`trampoline`] is
 //! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's

@@ -34,15 +34,15 @@ fn fake_probe() -> &'static Path {
     })
 }
 
-struct Scene {
+struct Script {
     directory: TempDir,
     stop: StopRequest,
     namespaces: bool,
 }
 
-impl Scene {
-    fn new() -> Scene {
-        Scene {
+impl Script {
+    fn new() -> Script {
+        Script {
             directory: tempfile::tempdir().expect("temporary directory"),
             stop: StopRequest::new(),
             namespaces: true,
@@ -75,14 +75,14 @@ fn at(offset: u64) -> Place {
 
 #[test]
 fn stores_and_flushes_become_places_in_the_pool() {
-    let scene = Scene::new();
-    let pool = scene.path("pool");
-    let recording = scene.play(&["store", pool.to_str().expect("text")]).expect("recorded");
+    let script = Script::new();
+    let pool = script.path("pool");
+    let recording = script.play(&["store", pool.to_str().expect("text")]).expect("recorded");
     assert_eq!(recording.target, ExitStatus::Code(0));
     assert_eq!(recording.pools.len(), 1);
     assert_eq!((recording.activity.stores, recording.activity.flushes), (1, 1));
 
-    let trace = scene.trace();
+    let trace = script.trace();
     assert!(trace.is_complete());
     assert_eq!(trace.tables().instructions_seen, ["clwb", "mov"]);
     let mut events = trace.events();
@@ -104,10 +104,10 @@ fn stores_and_flushes_become_places_in_the_pool() {
 
 #[test]
 fn more_records_than_the_ring_holds_all_arrive_in_order() {
-    let scene = Scene::new();
-    let pool = scene.path("pool");
-    scene.play(&["many", pool.to_str().expect("text"), "200000"]).expect("recorded");
-    let trace = scene.trace();
+    let script = Script::new();
+    let pool = script.path("pool");
+    script.play(&["many", pool.to_str().expect("text"), "200000"]).expect("recorded");
+    let trace = script.trace();
     let mut events = trace.events();
     let mut next = 0_u64;
     while let Some(event) = events.next().expect("readable") {
@@ -122,11 +122,11 @@ fn more_records_than_the_ring_holds_all_arrive_in_order() {
 #[test]
 fn a_killed_process_gets_the_exit_it_could_not_announce() {
     for namespaces in [true, false] {
-        let scene = Scene { namespaces, ..Scene::new() };
-        let pool = scene.path("pool");
-        let recording = scene.play(&["die", pool.to_str().expect("text")]).expect("recorded");
+        let script = Script { namespaces, ..Script::new() };
+        let pool = script.path("pool");
+        let recording = script.play(&["die", pool.to_str().expect("text")]).expect("recorded");
         assert_eq!(recording.target, ExitStatus::Signal(libc::SIGKILL));
-        let trace = scene.trace();
+        let trace = script.trace();
         let mut events = trace.events();
         let mut last = None;
         while let Some(event) = events.next().expect("readable") {
@@ -138,21 +138,21 @@ fn a_killed_process_gets_the_exit_it_could_not_announce() {
 
 #[test]
 fn the_exit_code_comes_through() {
-    let recording = Scene::new().play(&["exit"]).expect("recorded");
+    let recording = Script::new().play(&["exit"]).expect("recorded");
     assert_eq!(recording.target, ExitStatus::Code(7));
     assert!(!recording.activity.any());
 }
 
 #[test]
 fn what_the_probe_refuses_ends_the_recording_with_its_words() {
-    let scene = Scene::new();
-    let error = scene.play(&["refuse"]).expect_err("refused");
+    let script = Script::new();
+    let error = script.play(&["refuse"]).expect_err("refused");
     assert_eq!(error.to_string(), "this program holds 32-bit code");
 }
 
 #[test]
 fn damaged_records_end_the_recording() {
-    let error = Scene::new().play(&["damage"]).expect_err("damaged");
+    let error = Script::new().play(&["damage"]).expect_err("damaged");
     assert!(matches!(error, HostError::Damaged { .. }), "{error}");
 }
 
@@ -171,18 +171,18 @@ fn is_locked(path: &Path) -> bool {
 #[test]
 fn an_interrupted_recording_leaves_no_orphan() {
     for namespaces in [true, false] {
-        let scene = Scene { namespaces, ..Scene::new() };
-        let lock = scene.path("lock");
+        let script = Script { namespaces, ..Script::new() };
+        let lock = script.path("lock");
         let recording = std::thread::scope(|scope| {
             scope.spawn(|| {
                 while !lock.exists() || !is_locked(&lock) {
                     std::thread::yield_now();
                 }
                 // Twice: the first asks the target to end, the second kills what did not.
-                scene.stop.interrupt();
-                scene.stop.interrupt();
+                script.stop.interrupt();
+                script.stop.interrupt();
             });
-            scene.play(&["orphan", lock.to_str().expect("text")])
+            script.play(&["orphan", lock.to_str().expect("text")])
         })
         .expect("what was recorded is whole");
         assert!(recording.interrupted);
@@ -193,12 +193,12 @@ fn an_interrupted_recording_leaves_no_orphan() {
 #[test]
 fn two_equal_runs_give_equal_files() {
     let record = || {
-        let scene = Scene::new();
+        let script = Script::new();
         // The path of the pool is part of the trace: use one that both runs share.
         let pool = Path::new("/proc/self/cwd").join(format!("fake-{}.pool", std::process::id()));
-        scene.play(&["store", std::str::from_utf8(pool.as_os_str().as_bytes()).expect("text")]).expect("recorded");
-        fs::remove_file(pool).expect("made by the scene");
-        fs::read(scene.path("t.fptrace")).expect("readable")
+        script.play(&["store", std::str::from_utf8(pool.as_os_str().as_bytes()).expect("text")]).expect("recorded");
+        fs::remove_file(pool).expect("made by the script");
+        fs::read(script.path("t.fptrace")).expect("readable")
     };
     assert!(record() == record());
 }

@@ -1,4 +1,4 @@
-//! How findings are shown: one file per format, and one folder with all the words.
+//! Renders findings: one file per format, and one folder (`words`) that turns data into English.
 
 pub mod baseline;
 pub mod html;

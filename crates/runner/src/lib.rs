@@ -1,4 +1,4 @@
-//! Runs recovery on crash images and has it judged, and makes the reference runs that tell the right answers to operations.
+//! Runs and judges recoveries on crash images, and makes the reference runs that give the right answers to operations.
 //!
 //! [`runner`] joins slots, the fork server, native mode and the oracle behind `crash::recovery::Recovery`;
 //! [`reference`](mod@reference) runs the program without a crash; [`record_recovery`] records a recovery as it runs.

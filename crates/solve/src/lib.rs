@@ -1,4 +1,4 @@
-//! Inputs by solving: concolic execution of an unmodified binary, towards code that changes persistent memory.
+//! Finds inputs with a solver: concolic execution of an unmodified binary, directed at code that changes persistent memory.
 //!
 //! ```text
 //!   input ─► Runner         runs it in values mode                    (run, input)

@@ -1,4 +1,4 @@
-//! What each x86-64 Linux system call reads and writes of a program's memory: one table ([`table`]), one row per call.
+//! Knows what each x86-64 Linux system call reads and writes of a program's memory: one table ([`table`]), one row per call.
 //!
 //! The probe acts on it (`crates/probe/src/syscall/buffers.rs`): a pointer into PM is redirected according to its row, and
 //! what the kernel wrote there becomes an event. The reference recorder has a second source, C prototypes

@@ -17,7 +17,7 @@ pub enum End {
     Exited(i32),
     Signalled {
         signal: i32,
-        /// Innermost first; empty in plain mode.
+        /// Innermost first; empty in native runs.
         path: Vec<Frame>,
     },
     /// The wall-clock limit passed.

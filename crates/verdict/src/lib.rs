@@ -1,5 +1,5 @@
-//! What recoveries say: how a run ended, what it read, whether that was right, how a failure shows, and where among the
-//! operations the crash came. Plain data between those who run recoveries, those who judge them and those who choose images;
+//! The result of a recovery run: how it ended, what it read, whether it was right, the symptom of a failure, and the crash
+//! position among the operations. Plain data between those who run recoveries, those who judge them and those who choose images;
 //! the words for it are in `report`.
 
 pub mod contradiction;

@@ -35,7 +35,7 @@ impl CrashPosition {
 }
 
 /// Stretches of a trace in which a recovery is judged by different standards: by the operation that was under way, for example.
-/// What was learnt from a run in one says nothing about another.
+/// What a run in one shows says nothing about another.
 ///
 /// Where one position ends and the next begins. Without any, the whole trace is one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -175,7 +175,7 @@ pub struct Control {
     /// Numbers the program images of the recording, for `fork_hints`.
     pub next_image: AtomicU32,
     pub fork_hint_count: AtomicU32,
-    /// Learned << 62 | image << 48 | rule << 47 | pc; 0: not written yet.
+    /// Instrumented << 62 | image << 48 | rule << 47 | pc; 0: not written yet.
     pub fork_hints: [AtomicU64; FORK_HINTS],
     pub watch_site_count: AtomicU32,
     pub watch_sites: [WatchSite; MAX_WATCH_SITES],

@@ -1,4 +1,4 @@
-//! What passes between the probe (inside the target) and the host: fixed-layout records in one shared ring,
+//! The protocol between the probe (inside the target) and the host: fixed-layout records in one shared ring,
 //! and the shared control page. `no_std`; versioned together with the probe, which is embedded in the host.
 #![no_std]
 

@@ -55,7 +55,7 @@ pub fn run(executable: &Path, scratch: &Scratch, maps: &[String], operations: u3
         fs::remove_file(folder.join("native"))?;
         let done = Fencepost { executable, folder: &folder }.check(&command("pool"), &input, &OPTIONS)?;
         println!("{}", row(map, native, &done));
-        done.warn_of_plain_mode(map);
+        done.warn_of_native_runs(map);
         found.extend(done.summary.findings.iter().map(|title| format!("{map}: {title}")));
         slowest = slowest.max(done.wall);
         fs::remove_dir_all(&folder)?;

@@ -47,7 +47,7 @@ pub fn run(executable: &Path, scratch: &Scratch, runs: u32) -> anyhow::Result<bo
             costs.cpu.push(done.cost.cpu / states);
             costs.wall.push(done.wall / states);
             if run == 0 {
-                done.warn_of_plain_mode(&format!("{size} MiB"));
+                done.warn_of_native_runs(&format!("{size} MiB"));
             }
         }
     }

@@ -123,7 +123,7 @@ impl Done {
     }
 
     /// Says what a reader of the figures must know: that the fork server was not used.
-    pub fn warn_of_plain_mode(&self, what: &str) {
+    pub fn warn_of_native_runs(&self, what: &str) {
         if self.notes.contains("native mode") {
             println!("{what}: {}", self.notes.trim());
         }

@@ -71,7 +71,7 @@ fn tell(what: &str, done: &Done) {
         per_second(summary.recovery_runs),
         100.0 * summary.runs_saved as f64 / asked.max(1) as f64
     );
-    done.warn_of_plain_mode(what);
+    done.warn_of_native_runs(what);
 }
 
 fn millis(time: Duration) -> f64 {

@@ -12,5 +12,7 @@ mod source_tests;
 mod summary;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod word_tests;
 
 pub use chore::Book;

@@ -135,7 +135,7 @@ fn among_others() -> Recorded {
 }
 
 #[test]
-fn what_the_search_has_learnt_spares_runs() {
+fn what_the_search_found_out_spares_runs() {
     let [remembering, running_all] = both(&among_others(), promised, Allowance::default());
     assert!(remembering.runs * 4 < running_all.runs, "{} of {}", remembering.runs, running_all.runs);
     analysed(&among_others(), promised, Allowance::default());

@@ -66,7 +66,7 @@ pub fn analysed(
     remembering
 }
 
-/// With what the search has learnt, and with a run for every state.
+/// With what the search found out, and with a run for every state.
 pub fn both(
     recorded: &Recorded,
     recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,

@@ -22,7 +22,7 @@ pub trait Strategy: fmt::Debug {
 
     /// Recovery looked at these dirty lines of the state that [`next`](Self::next) returned last, in this order; none
     /// if that is not known.
-    fn learned(&mut self, view: &PointView<'_>, state: &CrashState, reads: Option<&[LineId]>) {
+    fn observe(&mut self, view: &PointView<'_>, state: &CrashState, reads: Option<&[LineId]>) {
         let _ = (view, state, reads);
     }
 

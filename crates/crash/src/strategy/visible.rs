@@ -125,7 +125,7 @@ impl Strategy for Visible {
         Some(CrashState { base: Base::Everything, lines })
     }
 
-    fn learned(&mut self, view: &PointView<'_>, state: &CrashState, reads: Option<&[LineId]>) {
+    fn observe(&mut self, view: &PointView<'_>, state: &CrashState, reads: Option<&[LineId]>) {
         if self.blind.is_some() {
             return;
         }

@@ -77,7 +77,7 @@ impl Ran {
 const NOTE: &str = "note: ";
 
 /// Longer than any command of the tests takes on a busy machine.
-const PATIENCE: &str = "180";
+const LONGEST_SECONDS: &str = "180";
 
 /// Without the names of temporary folders, of their pools, and of the programs of these tests, and what depends on them.
 fn same_everywhere(line: &str) -> String {
@@ -151,7 +151,7 @@ impl Sandbox {
     /// Under `timeout`, without standard input.
     pub fn run_limited(&self, arguments: &[&str]) -> Ran {
         let mut timeout = Command::new("timeout");
-        timeout.args(["-k", "5", PATIENCE, env!("CARGO_BIN_EXE_fencepost")]);
+        timeout.args(["-k", "5", LONGEST_SECONDS, env!("CARGO_BIN_EXE_fencepost")]);
         self.prepared(timeout, arguments).stdin(Stdio::null()).output().expect("timeout starts").into()
     }
 }

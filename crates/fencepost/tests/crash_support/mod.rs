@@ -17,7 +17,7 @@ use crate::cli_support::{Ran, Sandbox};
 pub struct Case {
     pub sandbox: Sandbox,
     pub pool: String,
-    /// Elsewhere: plain mode may show recoveries the pool's directory as it was.
+    /// Elsewhere: native runs may show recoveries the pool's directory as it was.
     gate: Sandbox,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Sources: `libpmemobj/tx_base.h`, `libpmemobj(7)`, and `memblock_header_compact_write` in PMDK's `memblock.c`.
 //!
-//! Where an allocation lies is learnt from the header that libpmemobj writes while it allocates: a word with the block's
+//! Where an allocation lies is known from the header that libpmemobj writes while it allocates: a word with the block's
 //! size in its low 48 bits, and a word with the type number; the object begins behind them.
 //!
 //! # What it can miss

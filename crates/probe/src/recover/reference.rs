@@ -1,6 +1,6 @@
 //! A reference run: the process runs the operations without any crash and stops at every boundary between two of them. There the
 //! host has it forked, to see what would be answered if it went on otherwise: without the next operation, or with the
-//! queries of the tail.
+//! queries of the readback.
 //!
 //! A fork must not change the pools of the process that goes on. They are mapped privately in it; the other one waits
 //! meanwhile, so nobody changes the files under it.

@@ -268,10 +268,10 @@ fn supervise(child: u64) {
 /// A run that is about to be killed: this signal makes its engine tell the call path first.
 fn ask_where(child: u64) {
     const SIGSEGV: u64 = 11;
-    const PATIENCE_MS: u64 = 1000;
+    const WAIT_MS: u64 = 1000;
     control().recovery.asking.store(1, Ordering::SeqCst);
     sys!(nr::KILL, child, SIGSEGV);
-    sleep_until_child(PATIENCE_MS);
+    sleep_until_child(WAIT_MS);
     control().recovery.asking.store(0, Ordering::SeqCst);
 }
 

@@ -1,4 +1,4 @@
-// A stand-in for the probe: speaks the wire protocol, but plays a scene that the test names in argv[1] instead of
+// A stand-in for the probe: speaks the wire protocol, but plays a script that the test names in argv[1] instead of
 // running a program. It shows that the host does its part whatever the engine does.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -133,39 +133,39 @@ static void leave(int code) {
 
 int main(int argc, char **argv) {
     start();
-    const char *scene = argv[1], *path = argc > 2 ? argv[2] : "";
-    if (!strcmp(scene, "exit")) leave(7);
-    if (!strcmp(scene, "die")) {
+    const char *script = argv[1], *path = argc > 2 ? argv[2] : "";
+    if (!strcmp(script, "exit")) leave(7);
+    if (!strcmp(script, "die")) {
         pool(path);
         raise(SIGKILL);
     }
-    if (!strcmp(scene, "store")) {
+    if (!strcmp(script, "store")) {
         int fd = pool(path);
         store(fd, 64, 0x1122334455667788);
         emit(FLUSH, 2, 0, 2, 0, 0x10040, NULL, 0);
         emit(FLUSH, 2, 0, 2, 0, 0x20000, NULL, 0);
         leave(0);
     }
-    if (!strcmp(scene, "many")) {
+    if (!strcmp(script, "many")) {
         int fd = pool(path);
         long n = atol(argv[3]);
         for (long i = 0; i < n; i++) emit(STORE, 0, 0, 1, 0, 0x10000 + i * 8 % 4096, &i, 8);
         (void)fd;
         leave(0);
     }
-    if (!strcmp(scene, "refuse")) {
+    if (!strcmp(script, "refuse")) {
         const char *text = "this program holds 32-bit code";
         emit(MESSAGE, 2, 0, 0, 0, 0, text, strlen(text));
         bell();
         for (;;) pause();
     }
-    if (!strcmp(scene, "damage")) {
+    if (!strcmp(script, "damage")) {
         emit(77, 0, 0, 0, 0, 0, NULL, 0);
         bell();
         for (;;) pause();
     }
-    if (!strcmp(scene, "orphan")) {
-        // A grandchild in its own session: nothing but the keeper can end it.
+    if (!strcmp(script, "orphan")) {
+        // A grandchild in its own session: nothing but the supervisor can end it.
         if (!fork()) {
             setsid();
             if (fork()) _exit(0);

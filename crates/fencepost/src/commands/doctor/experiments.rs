@@ -82,7 +82,7 @@ fn stopped(pid: libc::pid_t) -> io::Result<()> {
     if libc::WIFSTOPPED(status) { Ok(()) } else { Err(io::Error::other("it did not stop")) }
 }
 
-/// How recoveries in plain mode are kept apart from everything else.
+/// How native recovery runs are isolated.
 pub(super) fn isolation() -> Check {
     const NAME: &str = "namespaces";
     let isolation = Isolation::detect();
