@@ -130,7 +130,7 @@ fn twin() -> Result<(), Failed> {
 
 fn found(bug: &Bug) -> Result<(), Failed> {
     // After a panic the guest is booted anew.
-    let budget = if QUICK.contains(&bug.variant) { "30s" } else { "300s" };
+    let budget = if QUICK.contains(&bug.variant) { "120s" } else { "600s" };
     let (findings, summary) = stonefs(&format!("bug-{}", bug.variant), bug.variant, budget)?;
     let blames = |finding: &Value| finding.to_string().contains(&format!("\"function\":\"{}\"", bug.function));
     if findings.iter().any(blames) {
