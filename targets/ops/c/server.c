@@ -1,5 +1,6 @@
 //! A server with a text protocol (after memcached): `set KEY TEXT`, `get KEY`, `del KEY`, `count`; one line for each answer. It
-//! serves several connections, on a socket's path or a port of the loopback address, and ends on SIGTERM.
+//! serves several connections, on a socket's path or a port of the loopback address, and ends on SIGTERM. Values are sent from the pool
+//! itself (`sendmsg`); it waits by epoll, and a timer (timerfd) ticks meanwhile, as in servers that look after idle connections.
 //! variants: 4
 //! run: {bin} {pool} {socket}
 //! grammar: server.toml
@@ -11,9 +12,10 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <poll.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <sys/un.h>
 
 #define CHAINS 32
@@ -103,10 +105,48 @@ static const char *del(const uint64_t *key)
 	return "DELETED";
 }
 
-/* Writes the answer to a request, without the end of the line. */
-static void serve_line(const char *line, char *answer, size_t size)
+/* Sends all parts, also those that lie in the pool, or returns 0. */
+static int send_parts(int fd, struct iovec *parts, size_t count)
 {
-	char verb[8] = "";
+	struct msghdr message = {.msg_iov = parts, .msg_iovlen = count};
+	while (message.msg_iovlen > 0) {
+		ssize_t sent = sendmsg(fd, &message, MSG_NOSIGNAL);
+		if (sent < 0 && errno != EINTR)
+			return 0;
+		for (; sent > 0 && message.msg_iovlen > 0; message.msg_iov++, message.msg_iovlen--) {
+			if ((size_t)sent < message.msg_iov->iov_len) {
+				message.msg_iov->iov_base = (char *)message.msg_iov->iov_base + sent;
+				message.msg_iov->iov_len -= (size_t)sent;
+				break;
+			}
+			sent -= (ssize_t)message.msg_iov->iov_len;
+		}
+	}
+	return 1;
+}
+
+static struct iovec part(const void *text, size_t length)
+{
+	return (struct iovec){.iov_base = (void *)(uintptr_t)text, .iov_len = length};
+}
+
+static int send_text(int fd, const char *text)
+{
+	struct iovec parts[] = {part(text, strlen(text)), part("\n", 1)};
+	return send_parts(fd, parts, 2);
+}
+
+static int send_value(int fd, const struct item *item)
+{
+	const char *text = (const char *)item->text;
+	struct iovec parts[] = {part("VALUE ", 6), part(text, strnlen(text, sizeof item->text - 1)), part("\n", 1)};
+	return send_parts(fd, parts, 3);
+}
+
+/* Answers a request; returns 0 when the connection is over. */
+static int serve_line(int fd, const char *line)
+{
+	char verb[8] = "", text[40];
 	union {
 		char chars[(KEY_WORDS + TEXT_WORDS) * 8];
 		struct {
@@ -114,21 +154,19 @@ static void serve_line(const char *line, char *answer, size_t size)
 		};
 	} words = {{0}};
 	int found = sscanf(line, "%7s %23s %47[^\r\n]", verb, words.chars, words.chars + sizeof words.key);
-	if (found == 3 && strcmp(verb, "set") == 0) {
-		snprintf(answer, size, "%s", set(words.key, words.text));
-	} else if (found == 2 && strcmp(verb, "del") == 0) {
-		snprintf(answer, size, "%s", del(words.key));
-	} else if (found == 2 && strcmp(verb, "get") == 0) {
+	if (found == 3 && strcmp(verb, "set") == 0)
+		return send_text(fd, set(words.key, words.text));
+	if (found == 2 && strcmp(verb, "del") == 0)
+		return send_text(fd, del(words.key));
+	if (found == 2 && strcmp(verb, "get") == 0) {
 		uint64_t item = *link_to(words.key);
-		if (item)
-			snprintf(answer, size, "VALUE %.47s", (const char *)p->items[item].text);
-		else
-			snprintf(answer, size, "NOT_FOUND");
-	} else if (found == 1 && strcmp(verb, "count") == 0) {
-		snprintf(answer, size, "COUNT %" PRIu64, p->count);
-	} else {
-		snprintf(answer, size, "ERROR");
+		return item ? send_value(fd, &p->items[item]) : send_text(fd, "NOT_FOUND");
 	}
+	if (found == 1 && strcmp(verb, "count") == 0) {
+		snprintf(text, sizeof text, "COUNT %" PRIu64, p->count);
+		return send_text(fd, text);
+	}
+	return send_text(fd, "ERROR");
 }
 
 static void start(void *pm, int is_new)
@@ -147,39 +185,23 @@ static void start(void *pm, int is_new)
 }
 
 struct connection {
+	int fd;
 	char text[512];
 	size_t length;
 };
 
-static int send_all(int fd, const char *text, size_t length)
-{
-	while (length > 0) {
-		ssize_t sent = send(fd, text, length, MSG_NOSIGNAL);
-		if (sent < 0 && errno != EINTR)
-			return 0;
-		if (sent > 0) {
-			text += sent;
-			length -= (size_t)sent;
-		}
-	}
-	return 1;
-}
-
 /* Answers the whole lines that have come; returns 0 when the connection is over. */
-static int serve(int fd, struct connection *connection)
+static int serve(struct connection *connection)
 {
-	ssize_t got = recv(fd, connection->text + connection->length, sizeof connection->text - 1 - connection->length, 0);
+	ssize_t got = recv(connection->fd, connection->text + connection->length, sizeof connection->text - 1 - connection->length, 0);
 	if (got <= 0)
 		return got < 0 && errno == EINTR;
 	connection->length += (size_t)got;
 	connection->text[connection->length] = 0;
 	char *line = connection->text, *end;
 	while ((end = strchr(line, '\n'))) {
-		char answer[80];
 		*end = 0;
-		serve_line(line, answer, sizeof answer - 1);
-		strcat(answer, "\n");
-		if (!send_all(fd, answer, strlen(answer)))
+		if (!serve_line(connection->fd, line))
 			return 0;
 		line = end + 1;
 	}
@@ -220,12 +242,21 @@ static void end(int signal)
 	is_over = 1;
 }
 
-/* The signal is only let in while `ppoll` waits, so that none is missed. */
+static void wait_for(int epoll, int fd, void *who)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = who};
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &event) != 0) {
+		perror("epoll_ctl");
+		exit(2);
+	}
+}
+
+/* The signal is only let in while `epoll_pwait` waits, so that none is missed. */
 static void serve_all(int listener)
 {
-	static struct connection connections[CONNECTIONS + 1];
-	struct pollfd fds[CONNECTIONS + 1] = {{.fd = listener, .events = POLLIN}};
-	nfds_t count = 1;
+	static struct connection connections[CONNECTIONS], ticks;
+	int epoll = epoll_create1(EPOLL_CLOEXEC), timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	struct itimerspec second = {.it_interval.tv_sec = 1, .it_value.tv_sec = 1};
 	sigset_t blocked, open;
 	struct sigaction action = {.sa_handler = end};
 	sigemptyset(&blocked);
@@ -233,20 +264,37 @@ static void serve_all(int listener)
 	sigprocmask(SIG_BLOCK, &blocked, &open);
 	sigdelset(&open, SIGTERM);
 	sigaction(SIGTERM, &action, NULL);
+	for (unsigned i = 0; i < CONNECTIONS; i++)
+		connections[i].fd = -1;
+	timerfd_settime(timer, 0, &second, NULL);
+	wait_for(epoll, listener, NULL);
+	wait_for(epoll, timer, &ticks);
 	while (!is_over) {
-		fds[0].events = count <= CONNECTIONS ? POLLIN : 0;
-		if (ppoll(fds, count, NULL, &open) < 0)
+		struct epoll_event event;
+		if (epoll_pwait(epoll, &event, 1, -1, &open) < 1)
 			continue;
-		for (nfds_t i = count; i-- > 1;)
-			if (fds[i].revents && !serve(fds[i].fd, &connections[i])) {
-				close(fds[i].fd);
-				fds[i] = fds[--count];
-				connections[i] = connections[count];
+		struct connection *connection = event.data.ptr;
+		uint64_t expired;
+		if (connection == &ticks) {
+			if (read(timer, &expired, sizeof expired) == sizeof expired)
+				ticks.length += expired;
+		} else if (connection) {
+			if (!serve(connection)) {
+				close(connection->fd);
+				connection->fd = -1;
 			}
-		int fd = fds[0].revents ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
-		if (fd >= 0) {
-			connections[count].length = 0;
-			fds[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+		} else {
+			int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+			unsigned i = 0;
+			while (i < CONNECTIONS && connections[i].fd >= 0)
+				i++;
+			if (fd >= 0 && i == CONNECTIONS) {
+				close(fd);
+			} else if (fd >= 0) {
+				connections[i].fd = fd;
+				connections[i].length = 0;
+				wait_for(epoll, fd, &connections[i]);
+			}
 		}
 	}
 }
