@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, bench_lint, book, build, conformance, pmdk, real_programs, test, vm_kit};
+use crate::{bench, bench_lint, book, build, conformance, licences, pmdk, real_programs, test, vm_kit};
 
 /// Chores of the Fencepost project.
 #[derive(Debug, Parser)]
@@ -33,6 +33,8 @@ enum Chore {
     Test(test::Test),
     /// Render the documentation as a small static book.
     Book(book::Book),
+    /// Check the licences and sources of all dependencies against deny.toml: the part of `cargo deny check` that needs no network.
+    Licences,
     /// Measure.
     #[command(subcommand)]
     Bench(Bench),
@@ -62,6 +64,7 @@ impl Cli {
             Chore::VmKit => vm_kit::run(),
             Chore::Test(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),
+            Chore::Licences => licences::check(),
             Chore::Bench(Bench::Record(chore)) => chore.run(),
             Chore::Bench(Bench::Lint(chore)) => chore.run(),
             Chore::Bench(Bench::Crash(chore)) => chore.run(),

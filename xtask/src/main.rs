@@ -6,6 +6,7 @@ mod book;
 mod build;
 mod cli;
 mod conformance;
+mod licences;
 mod pmdk;
 mod real_programs;
 mod scratch;
