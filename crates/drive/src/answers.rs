@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::{env, fs};
 
 use crate::address::unique;
-use crate::command::{code, how, start};
+use crate::command::{how, start};
 use crate::error::{DriveError, system};
 use crate::input::Input;
 use crate::template::replaced;
@@ -30,9 +30,5 @@ pub fn run(file: &str, command: &[OsString]) -> Result<(), DriveError> {
     let mut out = io::stdout().lock();
     out.write_all(&answers).and_then(|()| out.flush()).map_err(system("print the answers"))?;
     let program = || words[0].to_string_lossy().into_owned();
-    if status.success() {
-        Ok(())
-    } else {
-        Err(DriveError::Failed { program: program(), how: how(status), code: code(status) })
-    }
+    if status.success() { Ok(()) } else { Err(DriveError::Failed { program: program(), how: how(status), status }) }
 }

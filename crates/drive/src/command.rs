@@ -30,7 +30,7 @@ pub(crate) fn prepare(words: &[OsString]) -> Result<(), DriveError> {
         return Ok(());
     }
     let program = words[0].to_string_lossy().into_owned();
-    Err(DriveError::FirstFailed { program, how: how(status), code: code(status) })
+    Err(DriveError::FirstFailed { program, how: how(status), status })
 }
 
 pub(crate) fn start(words: &[OsString], output: Stdio) -> Result<ExitStatus, DriveError> {

@@ -19,7 +19,7 @@ use fs::sys;
 use fs::usable::usable;
 use fs::walk::walk;
 
-use crate::command::{answer, code, how};
+use crate::command::{answer, how};
 use crate::error::{DriveError, system};
 use crate::input::Input;
 
@@ -143,7 +143,7 @@ impl<'a> Mounted<'a> {
                 // It may have mounted and gone into the background in between.
                 return Err(match is_mounted(mount) || status.success() {
                     true => DriveError::InBackground,
-                    false => DriveError::NeverMounted { how: how(status), code: code(status).max(1) },
+                    false => DriveError::NeverMounted { how: how(status), status },
                 });
             }
             sleep(PAUSE);
@@ -163,7 +163,7 @@ impl<'a> Mounted<'a> {
         for _ in 0..LOOKS {
             match self.ended()? {
                 Some(status) if status.success() => return Ok(()),
-                Some(status) => return Err(DriveError::BadUnmount { how: how(status), code: code(status).max(1) }),
+                Some(status) => return Err(DriveError::BadUnmount { how: how(status), status }),
                 None => sleep(PAUSE),
             }
         }

@@ -92,7 +92,7 @@ impl Running {
             }
             if let Some(status) = self.child.try_wait().map_err(system("wait for the server"))? {
                 let address = self.address.to_string();
-                return Err(DriveError::NeverAccepted { address, how: how(status), code: code(status).max(1) });
+                return Err(DriveError::NeverAccepted { address, how: how(status), status });
             }
             sleep(PAUSE);
         }
@@ -104,7 +104,7 @@ impl Running {
         let DriveError::Closed { operation } = error else { return error };
         for _ in 0..LOOKS / 100 {
             if let Ok(Some(status)) = self.child.try_wait() {
-                return DriveError::Died { operation, how: how(status), code: code(status).max(1) };
+                return DriveError::Died { operation, how: how(status), status };
             }
             sleep(PAUSE);
         }
@@ -121,7 +121,7 @@ impl Running {
                 continue;
             };
             let asked_for = status.success() || i32::from(code(status)) == ASKED;
-            return if asked_for { Ok(()) } else { Err(DriveError::BadEnd { how: how(status), code: code(status) }) };
+            return if asked_for { Ok(()) } else { Err(DriveError::BadEnd { how: how(status), status }) };
         }
         Err(DriveError::Stubborn)
     }

@@ -81,6 +81,11 @@ fn quote(line: &str) -> String {
 
 /// The innermost frame that is not in the libraries through which every program aborts and every bad pointer is followed.
 fn blamed(path: &[Frame]) -> Option<&Frame> {
+    // A driver of ours ends by the signal that ended what it drives: where it does so says nothing.
+    let own = std::env::current_exe().unwrap_or_default();
+    if path.iter().any(|frame| std::path::Path::new(&frame.module) == own) {
+        return None;
+    }
     let of_system = |frame: &&Frame| {
         let name = file_name(&frame.module);
         ["libc.so", "libc-", "ld-linux", "libpthread", "libstdc++", "libgcc_s", "libc++"]

@@ -97,8 +97,11 @@ impl Drive {
         };
         match ended {
             Ok(()) => Exit::Clean,
-            Err(Failed { text, code }) => {
+            Err(Failed { text, code, signal }) => {
                 render::error(text);
+                if let Some(signal) = signal {
+                    end_by(signal);
+                }
                 Exit::Target(code)
             }
         }
@@ -108,15 +111,26 @@ impl Drive {
 struct Failed {
     text: String,
     code: u8,
+    /// What it drives was ended by it.
+    signal: Option<i32>,
+}
+
+/// Whoever looks at this process sees what became of the one that it drives.
+fn end_by(signal: i32) {
+    // SAFETY: plain system calls; the default action needs no handler.
+    unsafe {
+        libc::signal(signal, libc::SIG_DFL);
+        libc::kill(libc::getpid(), signal);
+    }
 }
 
 impl From<DriveError> for Failed {
     fn from(error: DriveError) -> Failed {
-        Failed { text: error.to_string(), code: error.code() }
+        Failed { text: error.to_string(), code: error.code(), signal: error.signal() }
     }
 }
 
 fn before(first: Option<&str>) -> Result<Vec<OsString>, Failed> {
     let words = first.map(words).transpose();
-    Ok(words.map_err(|error| Failed { text: error.to_string(), code: 2 })?.unwrap_or_default())
+    Ok(words.map_err(|error| Failed { text: error.to_string(), code: 2, signal: None })?.unwrap_or_default())
 }

@@ -46,7 +46,10 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     file_read(call);
     memory_file(call);
     file_change(thread, call);
-    if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..])) {
+    let passed_on = call.nr == nr::KILL && crash::is_described();
+    if matches!((call.nr, call.args), (nr::TGKILL, [_, _, SIGABRT, ..]) | (nr::KILL | nr::TKILL, [_, SIGABRT, ..]))
+        && !passed_on
+    {
         // `abort` sends itself this signal, which the kernel answers without a word to the engine.
         crash::describe(thread.pc, thread.regs.rsp, thread.regs.rbp);
     }

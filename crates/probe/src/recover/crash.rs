@@ -17,6 +17,11 @@ pub fn is_asked() -> bool {
     control().recovery.asking.load(Ordering::Relaxed) != 0
 }
 
+/// Has a process of this run left word already?
+pub fn is_described() -> bool {
+    control().recovery.crash_len.load(Ordering::Acquire) != 0
+}
+
 /// Leaves "module+0xoffset" lines, innermost frame first: file offsets, which do not depend on where the module lies.
 pub fn describe(pc: u64, rsp: u64, rbp: u64) {
     let text = maps::read_file(c"/proc/self/maps");

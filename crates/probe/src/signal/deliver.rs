@@ -50,7 +50,9 @@ pub fn deliver(thread: &mut Thread, context: &mut Context, mut state: ProgramSta
     let plain = action.handler == SIG_DFL || action.handler == SIG_IGN;
     if crate::recover::on() && SignalSet::FAULTS.has(signal) {
         let asked = signal == SIGSEGV && !kept.fault && crate::recover::crash::is_asked();
-        if plain || asked {
+        // A driver ends by the signal that ended what it drives: that one's place counts.
+        let passed_on = !kept.fault && !asked && crate::recover::crash::is_described();
+        if (plain || asked) && !passed_on {
             crate::recover::crash::describe(state.pc, state.regs.rsp, state.regs.rbp);
         }
         if asked {
