@@ -96,7 +96,7 @@ impl Operations {
             return Err(OperationsError::Count { began, lines: workload.count() });
         }
         let pool = reader.tables().pools.first().map(|pool| pool.info.path.clone()).unwrap_or_default();
-        let recovery = templates.resume(CrashPosition::Before, pool.as_ref());
+        let recovery = templates.resume(CrashPosition::Before, pool.as_ref(), began);
         let asking = Asking::Resumed(templates.clone());
         Ok(Some(Resumed { workload, asking, boundaries: boundaries.clone(), recovery }))
     }

@@ -1,11 +1,13 @@
 //! The whole check: record, look for misuse, simulate power failures, name the causes.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Read, Seek};
+use std::time::{Duration, SystemTime};
 
 use crash::rounds::Shard;
 use drive::driver::Driver;
 use finding::finding::Finding;
+use finding::note::RunNote;
 use lint::lint::{LintError, Options};
 use lint::registry;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
@@ -77,6 +79,8 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
     let trace = request.trace.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
     let Request { recording, operations, rules, libraries, settings, stop, observer, .. } = request;
     let env = recording.env.clone();
+    let real_time = recording.options.real_time;
+    let begun = SystemTime::now();
     let infer = settings.breaks_conditions(operations.as_ref());
     let (recording, answers) = {
         let mut recording = recording;
@@ -110,12 +114,26 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
         merge: &[],
         recorded: answers,
         served: None,
+        real_time,
     };
-    let (checked, interrupted) = search.run(stop, &|phase| observer.phase(phase))?;
+    let (mut checked, interrupted) = search.run(stop, &|phase| observer.phase(phase))?;
+    let older: Vec<String> =
+        recording.pools.iter().map(|pool| pool.path.clone()).filter(|path| is_older(path, begun)).collect();
+    if !older.is_empty() {
+        checked.notes.push(RunNote::PoolsExisted { pools: older });
+    }
     if operations.as_ref().is_some_and(Operations::are_known) {
         transient::confirm(&mut misuse, &checked);
     }
     Ok(Outcome { recording, reader, checked, misuse, interrupted, _folder: folder })
+}
+
+/// Was there a file with this name before the run began? Not every file system knows when it made a file; then nothing is said.
+fn is_older(path: &str, begun: SystemTime) -> bool {
+    /// File systems look at a clock that goes by leaps.
+    const LEAP: Duration = Duration::from_millis(20);
+    let made = fs::metadata(path).and_then(|metadata| metadata.created());
+    made.is_ok_and(|made| made + LEAP < begun)
 }
 
 /// Gives the program its operations, and takes its answers.

@@ -45,6 +45,8 @@ pub struct Search<'a> {
     pub recorded: Option<Vec<u8>>,
     /// A file system's daemon, and how to judge what it serves.
     pub served: Option<ServedTree>,
+    /// Recoveries see the clock of the machine, as the recorded program did.
+    pub real_time: bool,
 }
 
 /// Nothing could be searched.
@@ -71,6 +73,7 @@ impl Search<'_> {
             return Err(SearchFailed::NoPool);
         }
         let mut plan = self.settings.plan(reader, self.operations, self.env, self.recorded.clone())?;
+        plan.real_time = self.real_time;
         if let Some(served) = &self.served {
             plan.recovery = served.daemon.clone();
             plan.served = Some(served.clone());

@@ -187,6 +187,7 @@ impl Settings {
             folders: self.folders(reader),
             served: None,
             cancel: Default::default(),
+            real_time: false,
             pools: reader.tables().pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
             engine: self.engine,
         })

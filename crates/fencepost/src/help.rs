@@ -74,7 +74,7 @@ const LAYOUTS: [Layout; 7] = [
 
 /// The groups of the options that only `--help-all` shows. The rules' and the exit code's options name theirs themselves.
 const GROUPS: [(&str, &[&str]); 6] = [
-    ("Recording", &["loads", "real-time", "real-random", "real-tsc", "backend", "follow"]),
+    ("Recording", &["loads", "fresh", "pool-from", "real-time", "real-random", "real-tsc", "backend", "follow"]),
     ("Workload", &["pm", "arguments", "bytes", "batch"]),
     (
         "Operations",

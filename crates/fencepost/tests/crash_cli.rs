@@ -138,6 +138,32 @@ fn the_summary_says_what_was_covered() {
 }
 
 #[test]
+fn a_pool_that_was_there_before_is_told_and_can_be_left_out() {
+    let case = Case::new();
+    let recovery = case.recovery("check");
+    let check = |more: &[&str], words: &str| {
+        let mut line = vec!["check", "--no-lint", "--jobs", "1", "--recover", &recovery, "--pm", &case.pool];
+        line.extend(more);
+        line.extend(["--", "./records", &case.pool, "run", "1"]);
+        let ran = case.run(&line);
+        let told = ran.out.contains("existed before the run") || ran.err.contains("existed before the run");
+        assert_eq!(told, !words.is_empty(), "{more:?}: {}{}", ran.out, ran.err);
+        ran
+    };
+    let first = check(&[], "");
+    // More than a tick of the file system's clock before the next run begins.
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    check(&[], "told");
+    let again = check(&["--fresh"], "");
+    assert_eq!((first.code, &first.out), (again.code, &again.out));
+    fs::copy(case.sandbox.path(&case.pool), case.sandbox.path("image")).expect("there");
+    let missing = case.run(&["check", "--pool-from", "nothing", "--pm", &case.pool, "--", "./records", &case.pool]);
+    missing.expect(2, &["--pool-from: cannot copy nothing"]);
+    case.run(&["check", "--fresh", "--", "./records", &case.pool]).expect(2, &["--pm"]);
+    case.run(&["check", "--fresh", "--pm", "*", "--", "./records", &case.pool]).expect(2, &["`*` is a pattern"]);
+}
+
+#[test]
 fn the_report_for_people_says_how_to_see_the_failure_again() {
     let case = Case::new();
     let recovery = case.recovery("check");

@@ -97,6 +97,50 @@ fn a_server_at_a_path() {
     assert_the_bug(&fed(&sandbox, &["--op-socket", "{socket}", "--", "./bug", "p", "serve", "{socket}"]));
 }
 
+/// A sandbox with this program of `tests/programs`.
+fn with_program(name: &str) -> Sandbox {
+    let sandbox = Sandbox::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/programs/{name}.c"));
+    let built = Command::new("cc").args(["-O1", "-g", "-o"]).arg(sandbox.path(name)).arg(source).status();
+    assert!(built.expect("cc is installed").success());
+    sandbox
+}
+
+#[test]
+fn operations_without_which_the_program_fails_by_itself_are_counted() {
+    let sandbox = with_program("needs");
+    fs::write(sandbox.path("ops"), "open\nput 1\nget\nput 2\nget\n").expect("writable");
+    let ran = check(&sandbox, &["--timeout", "3s", "--ops", "ops", "--", "./needs", "p"]);
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    let said = format!("{}{}", ran.out, ran.err);
+    assert!(said.contains("without 1 operation the program fails by itself"), "{said}");
+}
+
+/// `fragile.c` in a sandbox, with these operations.
+fn fragile(operations: &str) -> (Sandbox, Ran) {
+    let sandbox = with_program("fragile");
+    fs::write(sandbox.path("ops"), operations).expect("writable");
+    let ran = check(&sandbox, &["--ops", "ops", "--op-socket", "{socket}", "--", "./fragile", "p", "{socket}"]);
+    (sandbox, ran)
+}
+
+#[test]
+fn what_a_driver_says_reaches_the_user() {
+    let (_, closed) = fragile("put 1\nclose\nget\n");
+    closed.expect(3, &["the server closed the connection instead of answering `close`", "2 of 3 operations"]);
+    let (_, died) = fragile("put 1\ndie\nget\n");
+    died.expect(3, &["the server ended (signal 6) instead of answering `die`", "was killed by signal 6"]);
+}
+
+/// Where it was is known of the process that died, not of the driver: its own frames are not shown.
+#[test]
+fn a_signal_under_a_driver_is_that_signal() {
+    let (_, ran) = fragile("put 1\nget\nput 2\nget\n");
+    assert_eq!(ran.code, Some(1), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("the program was killed by SIGSEGV"), "{}", ran.out);
+    assert!(!ran.out.contains("139") && !ran.out.contains("end_by"), "{}", ran.out);
+}
+
 /// The commands of a program that reads the file itself, with these words at their ends.
 fn own(program: &str, more: &str) -> [String; 4] {
     let command = |rest: &str| format!("./{program} {{pool}} file ops {rest}{more}");

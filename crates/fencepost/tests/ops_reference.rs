@@ -105,6 +105,7 @@ impl Case {
             operations: Some(Arc::clone(&operations)),
             served: None,
             cancel: Default::default(),
+            real_time: false,
         };
         let mut runner = Runner::new(plan).expect("a runner");
         let reference = reference_answers(&reader, Rules::default(), &operations, &mut runner, &|_| true);

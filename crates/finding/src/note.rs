@@ -81,12 +81,20 @@ pub enum RunNote {
     ReadsNothing {
         pools: Vec<String>,
     },
+    /// The run began with these pools, so that their creation is not tested.
+    PoolsExisted {
+        pools: Vec<String>,
+    },
     NativeRuns {
         why: String,
     },
     /// The runs that tell the right answers open the pools anew at each operation.
     Reopened {
         why: String,
+    },
+    /// Without one of so many operations the program fails by itself.
+    FailsWithout {
+        operations: u64,
     },
     /// Only so many queries of the readback were asked.
     FewQueries {

@@ -106,6 +106,7 @@ impl Examination {
             operations: operations.map(Arc::new),
             served: None,
             cancel: Default::default(),
+            real_time: false,
         };
         let now = Instant::now();
         let session = CheckSession {

@@ -65,6 +65,9 @@ impl Equivalence {
 
     /// A run of which the boundaries are known; `end` is the verdict on how it ended.
     pub fn judge(&self, position: CrashPosition, run: &RunReport, end: Verdict) -> Verdict {
+        if self.expected.may_be_right(position, &run.end) {
+            return Verdict::Pass;
+        }
         let asked: Vec<usize> = self.workload.numbers(self.expected.asked(position)).collect();
         let end = match end {
             Verdict::Fail(_) if self.fails_rightly(position, run) => return Verdict::Pass,

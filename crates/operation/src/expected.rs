@@ -1,6 +1,6 @@
 //! What the program answers without a crash: the whole run, and every run that leaves one operation out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use verdict::end::End;
 
@@ -21,6 +21,8 @@ pub struct Expected {
     pub without: Vec<Option<Answers>>,
     /// By operation: how the program ends without it, if not well.
     pub fails_without: BTreeMap<usize, End>,
+    /// Operations without which the program could not be asked: what is right if they did not happen is not known.
+    pub unknown: BTreeSet<usize>,
     /// By the first operation that a recovered process is asked: how it ends after them and the readback, if not well.
     pub fails_after: BTreeMap<usize, End>,
     /// By boundary, where operations are windows: what is asked after it, on the pools as they were there.
@@ -40,6 +42,7 @@ impl Expected {
             readbacks: vec![None; count + 1],
             without: vec![None; count],
             fails_without: BTreeMap::new(),
+            unknown: BTreeSet::new(),
             fails_after: BTreeMap::new(),
             at_boundary: Vec::new(),
             orders: BTreeMap::new(),
@@ -113,6 +116,14 @@ impl Expected {
         without.into_iter().chain(after.and_then(|_| self.committed(position))).collect()
     }
 
+    /// A run after a crash inside an operation whose absence nobody could try: it may be as if that had not happened, so nothing is
+    /// wrong about it unless it fails in a way of its own.
+    pub fn may_be_right(&self, position: CrashPosition, end: &End) -> bool {
+        let CrashPosition::During(number) = position else { return false };
+        let fails_so = self.fails_without.get(&number).is_some_and(|own| is_same_end(own, end));
+        self.unknown.contains(&number) && (*end == End::Exited(0) || fails_so)
+    }
+
     /// As if the operation under way had not happened; none if it must have.
     pub fn rolled_back(&self, position: CrashPosition) -> Option<&Answers> {
         match position {
@@ -127,6 +138,8 @@ fn is_same_end(one: &End, other: &End) -> bool {
     match (one, other) {
         (End::Exited(one), End::Exited(other)) => one == other,
         (End::Signalled { signal: one, .. }, End::Signalled { signal: other, .. }) => one == other,
+        (End::Hung, End::Hung) => true,
+        (End::OverLimit(one), End::OverLimit(other)) => one == other,
         _ => false,
     }
 }

@@ -1,7 +1,7 @@
 //! Programs that read a file of operations themselves: the commands that run them after a crash, and without one operation.
 //!
 //! In a command, `{pool}` is the path of the first pool, `{next}` the first operation that had not begun when power failed, and `{k}`
-//! the one that was under way or, between two, the last one (-1: none). Operations are counted from 0. Their answers are the
+//! the one that was under way or, between two, the last one (-1: none); `{end}`, if it is there, is the first one that shall not be run. Operations are counted from 0. Their answers are the
 //! lines of standard output, one each; how the command ends counts as one more.
 
 use std::path::Path;
@@ -25,10 +25,16 @@ pub struct Templates {
 }
 
 impl Templates {
-    /// The command that goes on after a crash in this position.
-    pub fn resume(&self, position: CrashPosition, pool: &Path) -> Vec<String> {
+    /// Does the command say where to stop?
+    pub fn is_limited(&self) -> bool {
+        self.resume.iter().any(|word| word.contains("{end}"))
+    }
+
+    /// The command that goes on after a crash in this position, up to the operation `end`.
+    pub fn resume(&self, position: CrashPosition, pool: &Path, end: usize) -> Vec<String> {
         let under_way = position.next().checked_sub(1).map_or_else(|| "-1".into(), |number| number.to_string());
-        filled(&self.resume, pool, &position.next().to_string(), &under_way)
+        let words = filled(&self.resume, pool, &position.next().to_string(), &under_way);
+        words.into_iter().map(|word| word.replace("{end}", &end.to_string())).collect()
     }
 
     /// The command that leaves this operation out.
@@ -72,11 +78,12 @@ mod tests {
     #[test]
     fn places_are_filled() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect();
-        let templates = Templates { resume: words("drv {pool} {next} {k}"), without: words("drv --skip={k}") };
+        let templates = Templates { resume: words("drv {pool} {next} {k} {end}"), without: words("drv --skip={k}") };
         let pool = Path::new("/p");
-        assert_eq!(templates.resume(CrashPosition::During(3), pool).join(" "), "drv /p 4 3");
-        assert_eq!(templates.resume(CrashPosition::After(3), pool).join(" "), "drv /p 4 3");
-        assert_eq!(templates.resume(CrashPosition::Before, pool).join(" "), "drv /p 0 -1");
+        assert_eq!(templates.resume(CrashPosition::During(3), pool, 9).join(" "), "drv /p 4 3 9");
+        assert_eq!(templates.resume(CrashPosition::After(3), pool, 9).join(" "), "drv /p 4 3 9");
+        assert_eq!(templates.resume(CrashPosition::Before, pool, 9).join(" "), "drv /p 0 -1 9");
+        assert!(templates.is_limited());
         assert_eq!(templates.without(2, pool).join(" "), "drv --skip=2");
     }
 

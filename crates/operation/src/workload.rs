@@ -153,12 +153,13 @@ impl Workload {
         self.kinds = kinds;
     }
 
-    /// What kind of operation it is: its name in the grammar, or its first word.
+    /// What kind of operation it is: its name in the grammar, or its first word, however words are separated (`i;177;542`).
     pub fn kind(&self, number: usize) -> String {
         if let Some(name) = self.kinds.get(number) {
             return name.clone();
         }
-        self.shown(number).split_whitespace().next().unwrap_or_default().to_owned()
+        let separates = |c: char| c.is_whitespace() || ";,:|=/".contains(c);
+        self.shown(number).split(separates).find(|word| !word.is_empty()).unwrap_or_default().to_owned()
     }
 
     /// A process that recovered is asked at most so many queries of the readback.

@@ -51,6 +51,8 @@ pub struct Plan {
     pub served: Option<ServedTree>,
     /// Ends runs from outside.
     pub cancel: Cancel,
+    /// Recoveries see the clock of the machine.
+    pub real_time: bool,
 }
 
 /// How to look at what a recovered daemon serves, and what is right.
@@ -136,6 +138,9 @@ impl RunnerError {
     }
 }
 
+/// Servers at their fork points that wait for their position to come again: each is a process with its memory.
+const MOST_PARKED: usize = 8;
+
 /// One worker's means to run recoveries.
 #[derive(Debug)]
 pub struct Runner {
@@ -155,6 +160,8 @@ pub struct Runner {
     pub equivalence: Option<Arc<Equivalence>>,
     /// The position whose command the server runs, where it depends on the position.
     served: Option<CrashPosition>,
+    /// Those of other positions, the last ones at the end: searches come back to them.
+    parked: Vec<(CrashPosition, Server)>,
     last: Option<RunReport>,
     names: Names,
     pub timeout: AdaptiveTimeout,
@@ -192,6 +199,7 @@ impl Runner {
                 let server = |command: &Command| -> Result<Server, ServerError> {
                     let mut server = Server::new(command, &slot)?;
                     server.cancel = plan.cancel.clone();
+                    server.real_time = plan.real_time;
                     Ok(server)
                 };
                 let checker = plan.checker.as_ref().map(server).transpose()?;
@@ -214,6 +222,7 @@ impl Runner {
             at: EventId(0),
             equivalence: None,
             served: None,
+            parked: Vec::new(),
             last: None,
             names: Names::default(),
             timeout: AdaptiveTimeout::default(),
@@ -347,12 +356,24 @@ impl Runner {
         // Another position has another command.
         let other = self.is_resumed() && self.served != position;
         let resumed = other.then(|| self.command(position));
+        let known = self.parked.iter().position(|(parked, _)| other && Some(*parked) == position);
+        let known = known.map(|at| self.parked.remove(at).1);
         let Some(servers) = &mut self.servers else { return self.natively(position) };
         let limits = self.timeout.limits(&self.plan.limits);
         if let Some(command) = resumed {
-            servers.recovery = Server::new(&command, &self.slot)?;
-            servers.recovery.cancel = self.plan.cancel.clone();
-            self.served = position;
+            let mut server = match known {
+                Some(server) => server,
+                None => Server::new(&command, &self.slot)?,
+            };
+            server.cancel = self.plan.cancel.clone();
+            server.real_time = self.plan.real_time;
+            let before = std::mem::replace(&mut servers.recovery, server);
+            if let Some(served) = std::mem::replace(&mut self.served, position) {
+                self.parked.push((served, before));
+                if self.parked.len() > MOST_PARKED {
+                    self.parked.remove(0);
+                }
+            }
         }
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
             servers.recovery.give(equivalence.byte_ranges(position));
@@ -448,7 +469,10 @@ impl Runner {
                     command.stdin =
                         Input::Operations(Operations { text, stretches: equivalence.byte_ranges(position) });
                 }
-                Asking::Resumed(templates) => command = self.of_words(&templates.resume(position, self.pool())),
+                Asking::Resumed(templates) => {
+                    let end = equivalence.expected.asked(position).end;
+                    command = self.of_words(&templates.resume(position, self.pool(), end));
+                }
             }
         }
         command

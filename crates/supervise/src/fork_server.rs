@@ -39,6 +39,7 @@ pub struct Setup<'a> {
     pub roots: &'a [Substituted],
     /// Time, time-stamp counter and randomness as they really are.
     pub real_world: bool,
+    pub real_time: bool,
     /// Standard input has operations, of which each run gets some (see [`ForkServer::give`]).
     pub operations: bool,
     /// Stop at every boundary between operations: one of `wire::recover::reference`.
@@ -80,7 +81,7 @@ impl ForkServer {
         let maps = if setup.cover { COVER_BYTES } else { 0 };
         let mut shared = Shared::create(NOTES_BYTES + maps)?;
         let options = ProbeOptions {
-            real_time: setup.real_world,
+            real_time: setup.real_time,
             real_random: setup.real_world,
             real_tsc: setup.real_world,
             substitutes: setup.pools.to_vec(),

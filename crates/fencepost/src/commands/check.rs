@@ -25,6 +25,7 @@ use super::output::html::{self, can_be_written};
 use super::output::progress::Progress;
 use super::record::summary::say_failure;
 use super::record::{backend, beside_documents, say};
+use super::starting_pool;
 use super::stopping::AtOnce;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
@@ -55,7 +56,13 @@ pub struct Check {
     driver: DriverOptions,
     #[command(flatten)]
     options: CrashOptions,
-    /// Record with the real clock. Recoveries always run on a virtual clock.
+    /// Start from no pool: remove the files that --pm names before the program runs.
+    #[arg(long, requires = "pm")]
+    fresh: bool,
+    /// Start from a copy of FILE as the pool that --pm names.
+    #[arg(long, value_name = "FILE", requires = "pm", conflicts_with = "fresh")]
+    pool_from: Option<PathBuf>,
+    /// Let the program and its recoveries see the real clock.
     #[arg(long)]
     real_time: bool,
     /// Keep the recording in FILE, for `fencepost crash` and `fencepost lint`.
@@ -86,6 +93,10 @@ impl Check {
                 return Exit::Usage;
             }
         };
+        if let Err(text) = starting_pool::prepare(&self.pm, self.fresh, self.pool_from.as_deref()) {
+            render::error(text);
+            return Exit::Usage;
+        }
         let trace = self.output.clone();
         let watcher = Watcher { options: &self.options, trace, progress: OnceLock::new(), at_once: OnceLock::new() };
         let checked = check::run(Request { observer: &watcher, ..request });

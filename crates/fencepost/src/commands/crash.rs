@@ -169,6 +169,7 @@ impl Job<'_> {
             merge: self.merge,
             recorded: None,
             served: self.served.clone(),
+            real_time: false,
         };
         let progress = Progress::new(settings.budget, self.options.progress);
         let stop = StopRequest::from_signals();

@@ -19,5 +19,6 @@ mod output;
 pub mod record;
 pub mod replay;
 pub mod report;
+mod starting_pool;
 mod stopping;
 pub mod trace;

@@ -10,6 +10,7 @@ use object::read::ReadCache;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ObjectSymbol};
 use trace::event::{CodeAddr, ModuleId};
+use trace::symbol::is_named;
 use trace::{CodeModule, ModuleKind, TraceWriter};
 
 /// What the host needs to know of an executable file.
@@ -53,7 +54,7 @@ impl ElfFacts {
                     continue;
                 }
                 let Ok(name) = symbol.name() else { continue };
-                if let Some(at) = watches.iter().position(|w| w == name) {
+                if let Some(at) = watches.iter().position(|wanted| is_named(name, wanted)) {
                     watched.push((at as u32, symbol.address()));
                 }
             }

@@ -6,6 +6,7 @@ use std::fs;
 use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 use trace::event::{CodeAddr, ModuleId, WatchId};
+use trace::symbol::is_named;
 use trace::{CodeModule, ModuleKind, TraceWriter};
 
 use super::ptrace::Tid;
@@ -179,7 +180,7 @@ fn find_symbols(data: &[u8], watches: &[(String, WatchId)]) -> Vec<(u64, WatchId
         .filter(|symbol| symbol.is_definition() && symbol.kind() == object::SymbolKind::Text)
         .filter_map(|symbol| {
             let name = symbol.name().ok()?;
-            let (_, watch) = watches.iter().find(|(wanted, _)| wanted == name)?;
+            let (_, watch) = watches.iter().find(|(wanted, _)| is_named(name, wanted))?;
             Some((symbol.address(), *watch))
         })
         .collect();

@@ -77,6 +77,8 @@ pub struct Server {
     probe: ProbeImage,
     /// Real time and randomness.
     pub real_world: bool,
+    /// Real time alone.
+    pub real_time: bool,
     pub cancel: Cancel,
     running: Option<Running>,
     /// The command of a process beside the recovery, whose report is the standard output of a run.
@@ -137,6 +139,7 @@ impl Server {
                 .collect(),
             probe: ProbeImage::Embedded,
             real_world: false,
+            real_time: false,
             cancel: Cancel::default(),
             running: None,
             attendant_words: Vec::new(),
@@ -316,6 +319,7 @@ impl Server {
             pools: &self.pools,
             roots: &self.roots,
             real_world: self.real_world,
+            real_time: self.real_world || self.real_time,
             operations: self.operations.is_some(),
             reference,
             mounts: &mounts,

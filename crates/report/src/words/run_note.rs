@@ -27,10 +27,20 @@ pub fn run_note(note: &RunNote) -> String {
             "recovery reads nothing of {}: no crash can matter to it; check the paths in its command (--recover)",
             pools.join(", ")
         ),
+        RunNote::PoolsExisted { pools } => format!(
+            "{} existed before the run: what this run does to it is tested, not how it is made; --fresh starts without it, --pool-from \
+             with another",
+            pools.join(", ")
+        ),
         RunNote::NativeRuns { why } => format!("recoveries ran in native mode, and every state was run: {why}"),
         RunNote::Reopened { why } => {
             format!("right answers come from runs that open the pools anew at each operation: {why}")
         }
+        RunNote::FailsWithout { operations } => format!(
+            "without {} the program fails by itself, even without a crash: after a crash inside, it is compared with the run in which the \
+             operation happened, and the same failure is no finding",
+            counted_as(*operations, "operation", "operations of the workload, one at a time,")
+        ),
         RunNote::FewQueries { asked, all } => format!(
             "a recovered process was asked {} of {} queries of the readback: those about operations near the crash, and a \
              sample (--readback-queries)",

@@ -50,7 +50,7 @@ pub enum ReferenceError {
     Died { how: String, answered: usize, given: usize, last: String },
     #[error("somebody killed the program (SIGKILL) in a run without any crash")]
     Killed,
-    #[error("at operation {number}, `{operation}`, in a run that leaves one out, the program {how}")]
+    #[error("after operation {number}, `{operation}`, in a run without any crash, the program {how}")]
     Endless { number: usize, operation: String, how: String },
     #[error("the program wrote more than {0} MiB in a run without any crash; answers that are cut cannot be compared")]
     TooMuch(u64),

@@ -56,25 +56,25 @@ impl ReferenceRuns<'_> {
                     end => died(&end, number, count, last),
                 });
             };
-            let mut branch = |byte_ranges: &[std::ops::Range<u64>], given: usize| {
-                let run = whole(live.branch(byte_ranges).map_err(RunnerError::from)?, kept)?;
-                ends(&run, workload, number)?;
-                Ok::<_, ReferenceError>((Answers::of(&run, given), failure(run)))
+            let mut branch = |byte_ranges: &[std::ops::Range<u64>]| {
+                Ok::<_, ReferenceError>(whole(live.branch(byte_ranges).map_err(RunnerError::from)?, kept)?)
             };
             for next in expected.asked_here(number) {
                 let queries = workload.readback_ranges(next);
-                let (answers, failure) = branch(&queries, workload.asked_queries())?;
-                expected.readbacks[next] = Some(answers);
-                expected.fails_after.extend(failure.map(|end| (next, end)));
+                let run = branch(&queries)?;
+                ends(Some(&run.end), workload, number)?;
+                expected.readbacks[next] = Some(Answers::of(&run, workload.asked_queries()));
+                expected.fails_after.extend(failure(run).map(|end| (next, end)));
             }
             if number == count {
                 break;
             }
             let rest = number + 1..(number + 1 + expected.operations_after).min(count);
             let given = rest.len() + workload.asked_queries();
-            let (answers, failure) = branch(&workload.byte_ranges(rest), given)?;
-            expected.without[number] = Some(answers);
-            expected.fails_without.extend(failure.map(|end| (number, end)));
+            // Without it the program may fail or hang, as it always would.
+            let run = branch(&workload.byte_ranges(rest))?;
+            expected.without[number] = Some(Answers::of(&run, given));
+            expected.fails_without.extend(failure(run).map(|end| (number, end)));
             step = live.go_on().map_err(RunnerError::from)?;
             if let Step::Boundary(answer) = &step {
                 expected.whole.push(answer);
@@ -93,7 +93,7 @@ impl ReferenceRuns<'_> {
             for next in expected.asked_here(number) {
                 self.show(number)?;
                 let run = self.run(workload.readback_ranges(next))?;
-                ends(&run, workload, number)?;
+                ends(Some(&run.end), workload, number)?;
                 expected.readbacks[next] = Some(Answers::of(&run, workload.asked_queries()));
                 expected.fails_after.extend(failure(run).map(|end| (next, end)));
             }
@@ -102,7 +102,6 @@ impl ReferenceRuns<'_> {
                 let rest = number + 1..(number + 1 + expected.operations_after).min(count);
                 let given = rest.len() + workload.asked_queries();
                 let run = self.run(workload.byte_ranges(rest))?;
-                ends(&run, workload, number)?;
                 expected.without[number] = Some(Answers::of(&run, given));
                 expected.fails_without.extend(failure(run).map(|end| (number, end)));
             }
@@ -116,11 +115,11 @@ pub(crate) fn failure(run: RunReport) -> Option<End> {
     Some(run.end).filter(|end| *end != End::Exited(0))
 }
 
-/// Without an operation the program may fail, as it always would; but how far it comes before it is stopped is not its own doing.
-pub(crate) fn ends(run: &RunReport, workload: &Workload, number: usize) -> Result<(), ReferenceError> {
-    match run.end {
-        End::Hung | End::OverLimit(_) => {
-            Err(ReferenceError::Endless { number, operation: workload.shown(number), how: how(&run.end) })
+/// With all operations the program may fail at its end; but how far it comes before it is stopped is not its own doing.
+pub(crate) fn ends(end: Option<&End>, workload: &Workload, number: usize) -> Result<(), ReferenceError> {
+    match end {
+        Some(end @ (End::Hung | End::OverLimit(_))) => {
+            Err(ReferenceError::Endless { number, operation: workload.shown(number), how: how(end) })
         }
         _ => Ok(()),
     }

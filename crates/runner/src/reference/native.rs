@@ -12,7 +12,7 @@ use verdict::end::End;
 
 use crate::reference::error::ReferenceError;
 use crate::reference::live::{ends, failure};
-use crate::reference::run::{ReferenceRuns, how};
+use crate::reference::run::{ReferenceRuns, how_and_said};
 
 impl ReferenceRuns<'_> {
     pub(crate) fn whole_outputs(&mut self) -> Result<Expected, ReferenceError> {
@@ -31,6 +31,7 @@ impl ReferenceRuns<'_> {
             self.show(boundary)?;
             let idle = self.run_natively(Vec::new())?.stdout;
             let (committed, failure) = self.output_at(boundary, expected.asked_from(boundary), &idle)?;
+            ends(failure.as_ref(), workload, boundary)?;
             expected.at_boundary.push(committed);
             expected.fails_after.extend(failure.map(|end| (boundary, end)));
             if boundary < count {
@@ -54,7 +55,6 @@ impl ReferenceRuns<'_> {
         let mut answers = Answers::default();
         self.show(boundary)?;
         let run = self.run_natively(byte_ranges)?;
-        ends(&run, &self.plan.workload, boundary)?;
         answers.push(beyond(&run.stdout, idle));
         Ok((answers, failure(run)))
     }
@@ -69,7 +69,7 @@ impl ReferenceRuns<'_> {
         let run = self.run_natively(byte_ranges)?;
         match run.end {
             End::Exited(0) => Ok(run),
-            _ => Err(ReferenceError::PlainDied { how: how(&run.end) }),
+            _ => Err(ReferenceError::PlainDied { how: how_and_said(&run) }),
         }
     }
 

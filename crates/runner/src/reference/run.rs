@@ -61,7 +61,8 @@ fn all_runs(
     if let Asking::Resumed(templates) = &plan.asking {
         let mut runs = ReferenceRuns::new(reader, rules, plan, &boundaries, runner, goes_on)?;
         let expected = runs.resumed(templates)?;
-        return Ok(plan.reference(boundaries, expected));
+        let notes = failed_without(&expected);
+        return Ok(ReferenceAnswers { notes, ..plan.reference(boundaries, expected) });
     }
     let given = plan.workload.count();
     all_read(reader, &boundaries, &plan.workload)?;
@@ -104,7 +105,14 @@ fn all_runs(
         let (asked, all) = (plan.workload.asked_queries() as u64, plan.workload.readback_count() as u64);
         notes.push(RunNote::FewQueries { asked, all });
     }
+    notes.extend(failed_without(&expected));
     Ok(ReferenceAnswers { notes, ..plan.reference(boundaries, expected) })
+}
+
+/// Runs that fail by themselves are no reason not to look at the others.
+fn failed_without(expected: &Expected) -> Vec<RunNote> {
+    let operations = expected.fails_without.len() as u64;
+    if operations == 0 { Vec::new() } else { vec![RunNote::FailsWithout { operations }] }
 }
 
 impl OperationPlan {
@@ -170,6 +178,17 @@ pub(crate) fn how(end: &End) -> String {
     }
 }
 
+/// The same, with what it said last: a driver tells there why it gave up.
+pub(crate) fn how_and_said(run: &RunReport) -> String {
+    /// Longer ones are cut.
+    const LONGEST: usize = 300;
+    let text = String::from_utf8_lossy(&run.stderr);
+    match text.lines().rev().map(str::trim).find(|line| !line.is_empty()) {
+        Some(line) => format!("{} and said `{}`", how(&run.end), line.chars().take(LONGEST).collect::<String>()),
+        None => how(&run.end),
+    }
+}
+
 /// The end of the run is the program's own, and nothing of its output is missing.
 pub(crate) fn whole(run: RunReport, kept: u64) -> Result<RunReport, ReferenceError> {
     match run.end {
@@ -220,6 +239,11 @@ impl<'a> ReferenceRuns<'a> {
     /// Puts the pools into the slot as they were when operation `number` began, or after the last one.
     pub(crate) fn show(&mut self, number: usize) -> Result<(), ReferenceError> {
         self.watch(number)?;
+        self.put(number)
+    }
+
+    /// The same, without a word about how far the runs are.
+    pub(crate) fn put(&mut self, number: usize) -> Result<(), ReferenceError> {
         let at = self.boundaries.begin(number).or_else(|| self.boundaries.end(number - 1)).unwrap_or_default();
         if self.walk.at() > at {
             self.walk.rewind()?;
@@ -291,7 +315,7 @@ impl<'a> ReferenceRuns<'a> {
             return Ok(());
         }
         let last = self.plan.workload.shown(answered.saturating_sub(1));
-        Err(died(&run.end, answered, given, last))
+        Err(ReferenceError::Died { how: how_and_said(run), answered, given, last })
     }
 
     /// The uninstrumented program, twice, and the recorded one must have answered the same.

@@ -9,7 +9,9 @@ mod called;
 mod code;
 mod crc;
 mod debug_file;
+mod named;
 mod symbolizer;
 
 pub use debug_file::SymbolProblem;
+pub use named::is_named;
 pub use symbolizer::{Frame, SourceLine, Symbolizer};
