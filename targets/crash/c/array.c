@@ -59,16 +59,16 @@ static void resize(struct pool *p, uint64_t capacity)
 	PUT(p->used[block], 1);
 	persist(&p->used[block], 8);
 	memcpy(p->blocks[block], p->blocks[old_block], old->length * sizeof(struct element)); //~ 1 ordering 3 durability
-#if BUG == 3
+#if HAS_BUG(3)
 	persist(p->blocks[block], old->length);
-#elif BUG != 1
+#elif !HAS_BUG(1)
 	persist(p->blocks[block], old->length * sizeof(struct element));
 #endif
-#if BUG == 5
+#if HAS_BUG(5)
 	PUT(p->used[old_block], 0); //~ 5 ordering
 	persist(&p->used[old_block], 8);
 #endif
-#if BUG == 4
+#if HAS_BUG(4)
 	(void)new;
 	PUT(old->block, block); //~ 4 atomicity
 	persist(&old->block, 8);
@@ -78,13 +78,13 @@ static void resize(struct pool *p, uint64_t capacity)
 	PUT_NT(new->block, block);        //~ 2 ordering
 	PUT_NT(new->capacity, capacity);  //~ 2 ordering
 	PUT_NT(new->length, old->length); //~ 2 ordering
-#if BUG != 2
+#if !HAS_BUG(2)
 	fence();
 #endif
 	PUT(p->current, 1 - p->current); //~ 5 ordering
 	persist(&p->current, 8);
 #endif
-#if BUG == 1
+#if HAS_BUG(1)
 	persist(p->blocks[block], current(p)->length * sizeof(struct element));
 #endif
 	PUT(p->used[old_block], 0);
@@ -99,13 +99,13 @@ static void push(struct pool *p, uint64_t value)
 	struct element *e = &elements(p)[d->length];
 	PUT(e->value, value);           //~ 7 ordering
 	PUT(e->check, check_of(value)); //~ 7 ordering
-#if BUG == 7
+#if HAS_BUG(7)
 	flush(e, sizeof *e);
 #else
 	persist(e, sizeof *e);
 #endif
 	PUT(d->length, d->length + 1); //~ 6 durability
-#if BUG != 6
+#if !HAS_BUG(6)
 	persist(&d->length, 8);
 #endif
 }
@@ -129,7 +129,7 @@ static void apply_redo(struct pool *p)
 
 static void set(struct pool *p, uint64_t index, uint64_t value)
 {
-#if BUG == 8
+#if HAS_BUG(8)
 	struct element *e = &elements(p)[index];
 	PUT(e->value, value); //~ 8 atomicity
 	PUT(e->check, check_of(value)); //~ 8 atomicity
@@ -199,14 +199,14 @@ static int equals_model(struct pool *p, uint64_t operations)
 /* Blocks that a resize took and did not publish, or replaced and did not give back. */
 static void free_lost_blocks(struct pool *p)
 {
-#if BUG == 9
+#if HAS_BUG(9)
 	struct descriptor *owners[BLOCKS] = {0};
 	owners[current(p)->block] = current(p);
 #endif
 	for (uint64_t block = 0; block < BLOCKS; block++) {
 		if (!p->used[block] || block == current(p)->block)
 			continue;
-#if BUG == 9
+#if HAS_BUG(9)
 		insist(*(volatile uint64_t *)&owners[block]->length <= CAPACITY(block), "a lost block is too full"); //~ 9 recovery
 #endif
 		PUT(p->used[block], 0);

@@ -30,7 +30,7 @@ static void put_record(struct record *r, uint64_t number)
 {
 	PUT(r->data, 42 + number); //~ 1 ordering 2 ordering 3 ordering
 	flush(&r->data, 8);
-#if BUG == 0
+#if HAS_BUG(0)
 	fence();
 #endif
 	PUT(r->valid, 1); //~ 1 ordering 2 ordering 3 ordering
@@ -49,9 +49,9 @@ static void run(void *pm)
 /* Was the pool recovered already, as what lies beside it tells? */
 static int is_recovered(void)
 {
-#if BUG == 1
+#if HAS_BUG(1)
 	return access(beside(".recovered"), F_OK) == 0;
-#elif BUG == 2
+#elif HAS_BUG(2)
 	char byte;
 	return getxattr(path, "user.recovered", &byte, 1) > 0;
 #else
@@ -77,7 +77,7 @@ static void check(void *pm)
 	insist(lock >= 0, "locked: another recovery is at work");
 	for (uint64_t i = 0; i < RECORDS; i++) {
 		int torn = p->records[i].valid && p->records[i].data != 42 + i;
-#if BUG == 3
+#if HAS_BUG(3)
 		/* Leaves its lock. */
 		if (torn)
 			abort();
@@ -85,7 +85,7 @@ static void check(void *pm)
 		insist(!torn, "a valid record without its data");
 	}
 	leave_traces();
-#if BUG != 0
+#if !HAS_BUG(0)
 	unlink(beside(".lock"));
 #endif
 }

@@ -83,19 +83,19 @@ static void insert_entry(struct node *n, uint64_t key, uint64_t pointer)
 	for (unsigned i = end; i > at; i--) {
 		PUT(e[i].pointer, e[i - 1].pointer); //~ 1 ordering
 		PUT(e[i].key, e[i - 1].key); //~ 1 ordering
-		if (starts_line(&e[i]) && BUG != 1)
+		if (starts_line(&e[i]) && !HAS_BUG(1))
 			persist(&e[i], sizeof e[i]);
 	}
-	if (at < end && BUG != 2)
+	if (at < end && !HAS_BUG(2))
 		PUT(e[at].pointer, left_pointer(n, at));
-#if BUG == 9
+#if HAS_BUG(9)
 	PUT(e[at].pointer, pointer); //~ 9 ordering
 	PUT(e[at].key, key); //~ 9 ordering
 #else
 	PUT(e[at].key, key); //~ 2 atomicity
 	PUT(e[at].pointer, pointer); //~ 2 atomicity
 #endif
-#if BUG == 1
+#if HAS_BUG(1)
 	persist(&e[at], (end - at + 1) * sizeof *e);
 #else
 	persist(&e[at], sizeof *e);
@@ -130,7 +130,7 @@ static void add_to_root(struct pool *p, struct node *leaf)
 	PUT(new->first, p->root); //~ 8 ordering
 	PUT(new->entries[0].key, leaf->low); //~ 8 ordering
 	PUT(new->entries[0].pointer, link_of(p, leaf)); //~ 8 ordering
-#if BUG == 8
+#if HAS_BUG(8)
 	flush(new, sizeof *new);
 #else
 	persist(new, sizeof *new);
@@ -147,17 +147,17 @@ static void split(struct pool *p, struct node *leaf)
 	PUT(new->next, leaf->next); //~ 3 ordering
 	PUT(new->first, ANCHOR); //~ 3 ordering
 	memcpy(new->entries, &leaf->entries[middle], (ENTRIES - middle) * sizeof(struct entry)); //~ 3 ordering
-#if BUG == 3
+#if HAS_BUG(3)
 	flush(new, sizeof *new);
 #else
 	persist(new, sizeof *new);
 #endif
-#if BUG == 5
+#if HAS_BUG(5)
 	PUT(leaf->entries[middle].pointer, 0); //~ 5 ordering
 	persist(&leaf->entries[middle], 16);
 #endif
 	PUT(leaf->next, link_of(p, new)); //~ 4 durability 5 ordering
-#if BUG != 4
+#if !HAS_BUG(4)
 	persist(&leaf->next, 8);
 #endif
 	PUT(leaf->entries[middle].pointer, 0);
@@ -199,7 +199,7 @@ static void put(struct pool *p, uint64_t key, uint64_t value)
 	struct entry *e = find(leaf, key);
 	if (e) {
 		PUT(e->pointer, value); //~ 6 durability
-#if BUG != 6
+#if !HAS_BUG(6)
 		persist(&e->pointer, 8);
 #endif
 		return;
@@ -280,7 +280,7 @@ static void repair_split(struct pool *p, struct node *leaf)
 			break;
 		}
 	struct node *root = node_at(p, p->root);
-#if BUG == 7
+#if HAS_BUG(7)
 	struct node *inner = root->first != ANCHOR ? root : NULL;
 	if (*(volatile uint64_t *)&inner->entries[0].pointer == 0) //~ 7 recovery
 		broken("a root without entries");

@@ -28,7 +28,7 @@ struct pool {
 
 static __attribute__((noinline)) void put_record(struct record *r, uint64_t data)
 {
-#if BUG == 1
+#if HAS_BUG(1)
 	PUT(r->valid, 1); //~ 1 ordering
 	PUT(r->data, data); //~ 1 ordering
 #else
@@ -40,7 +40,7 @@ static __attribute__((noinline)) void put_record(struct record *r, uint64_t data
 /* At -O2 a struct of two words is one store of 16 bytes. */
 static __attribute__((noinline)) void put_pair(struct pair *to, uint64_t data)
 {
-#if BUG == 2
+#if HAS_BUG(2)
 	struct pair pair = {1, data};
 	*to = pair; //~ 2 atomicity
 #else
@@ -53,7 +53,7 @@ static __attribute__((noinline)) void put_pair(struct pair *to, uint64_t data)
 static __attribute__((noinline)) void stream(struct pool *p, unsigned i, uint64_t data)
 {
 	PUT_NT(p->streamed[i], data); //~ 3 ordering
-#if BUG != 3
+#if !HAS_BUG(3)
 	fence();
 #endif
 	PUT(p->is_streamed[i], 1); //~ 3 ordering

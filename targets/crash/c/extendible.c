@@ -30,7 +30,7 @@ struct pool {
 	uint64_t magic;
 	uint64_t ack LINE_ALIGNED;
 	uint64_t directory LINE_ALIGNED;
-#if BUG == 6
+#if HAS_BUG(6)
 	uint64_t depth LINE_ALIGNED;
 #endif
 	uint64_t used LINE_ALIGNED;
@@ -55,7 +55,7 @@ static struct directory *directory(struct pool *p)
 
 static uint64_t depth(struct pool *p)
 {
-#if BUG == 6
+#if HAS_BUG(6)
 	return p->depth;
 #else
 	return directory(p)->depth;
@@ -84,17 +84,17 @@ static void double_directory(struct pool *p)
 	for (uint64_t i = 0; i < 2 * entries; i++)
 		PUT(new->segments[i], old->segments[i % entries]); //~ 1 ordering 2 durability
 	flush(&new->depth, 8);
-#if BUG == 2
+#if HAS_BUG(2)
 	flush(new->segments, entries * 8);
 #else
 	flush(new->segments, 2 * entries * 8);
 #endif
-#if BUG != 1
+#if !HAS_BUG(1)
 	fence();
 #endif
 	PUT(p->directory, p->directory + 1); //~ 6 atomicity
 	persist(&p->directory, 8);
-#if BUG == 6
+#if HAS_BUG(6)
 	PUT(p->depth, new->depth); //~ 6 atomicity
 	persist(&p->depth, 8);
 #endif
@@ -136,23 +136,23 @@ static void split(struct pool *p, struct segment *old)
 	PUT(p->used, right + 1);
 	persist(&p->used, 8);
 	fill_halves(old, &p->segments[left], &p->segments[right]);
-#if BUG != 3
+#if !HAS_BUG(3)
 	persist(&p->segments[left], 2 * sizeof(struct segment));
 #endif
 	PUT(p->split.old, (uint64_t)(old - p->segments)); //~ 8 ordering
 	PUT(p->split.left, left); //~ 8 ordering
 	PUT(p->split.right, right); //~ 8 ordering
-#if BUG == 8
+#if HAS_BUG(8)
 	flush(&p->split, sizeof p->split);
 #else
 	persist(&p->split, sizeof p->split);
 #endif
-#if BUG != 4
+#if !HAS_BUG(4)
 	PUT(p->splitting, true);
 	persist(&p->splitting, 8);
 #endif
 	redirect(p);
-#if BUG == 3
+#if HAS_BUG(3)
 	persist(&p->segments[left], 2 * sizeof(struct segment));
 #endif
 }
@@ -169,7 +169,7 @@ static void put(struct pool *p, uint64_t key, uint64_t value)
 		split(p, segment_of(p, key));
 	PUT(pair->value, value); //~ 7 durability
 	PUT(pair->key, key); //~ 7 durability
-#if BUG != 7
+#if !HAS_BUG(7)
 	persist(pair, sizeof *pair);
 #endif
 }
@@ -202,7 +202,7 @@ static void run(void *pm)
 	PUT(p->used, 2);
 	flush(d, sizeof *d);
 	flush(p->segments, 2 * sizeof(struct segment));
-#if BUG == 6
+#if HAS_BUG(6)
 	PUT(p->depth, 1);
 	flush(&p->depth, 8);
 #endif
@@ -234,7 +234,7 @@ static void complete_split(struct pool *p)
 {
 	insist(p->split.old < p->used && p->split.left < p->used && p->split.right < p->used, "a split of no segment");
 	insist(p->split.left != p->split.right && p->split.old < p->split.left, "a split without halves");
-#if BUG == 5
+#if HAS_BUG(5)
 	/* An entry that the split has changed already says how deep the halves are. */
 	struct segment *half = NULL;
 	for (uint64_t i = 0; i < UINT64_C(1) << depth(p); i++)

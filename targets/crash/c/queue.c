@@ -22,7 +22,7 @@ struct pool {
 	/* Both only grow; the slot is the remainder. */
 	uint64_t head LINE_ALIGNED;
 	uint64_t tail LINE_ALIGNED;
-#if BUG == 5
+#if HAS_BUG(5)
 	uint64_t count LINE_ALIGNED;
 #endif
 	struct message slots[SLOTS];
@@ -58,11 +58,11 @@ static void write_message(struct pool *p, uint64_t place, uint64_t number)
 	m->urgent = number % 3 == 0; //~ 1 ordering 6 ordering
 	memcpy(m->body, body, sizeof body); //~ 1 ordering 6 ordering 2 durability
 	PUT(m->check, check_of(m)); //~ 1 ordering 6 ordering 2 durability
-#if BUG == 1
+#if HAS_BUG(1)
 	flush(m, sizeof *m);
-#elif BUG == 2
+#elif HAS_BUG(2)
 	persist(m, sizeof m);
-#elif BUG != 6
+#elif !HAS_BUG(6)
 	persist(m, sizeof *m);
 #endif
 }
@@ -70,17 +70,17 @@ static void write_message(struct pool *p, uint64_t place, uint64_t number)
 static void move_tail(struct pool *p, uint64_t by)
 {
 	uint64_t tail = p->tail;
-#if BUG == 1
+#if HAS_BUG(1)
 	PUT(p->tail, tail + by);
 #else
 	__atomic_compare_exchange_n(&p->tail, &tail, tail + by, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED); //~ 5 atomicity
 #endif
 	persist(&p->tail, 8);
-#if BUG == 5
+#if HAS_BUG(5)
 	PUT(p->count, p->count + by); //~ 5 atomicity
 	persist(&p->count, 8);
 #endif
-#if BUG == 6
+#if HAS_BUG(6)
 	for (uint64_t i = 0; i < by; i++)
 		persist(slot(p, tail + i), sizeof(struct message));
 #endif
@@ -94,7 +94,7 @@ static void send(struct pool *p, uint64_t number)
 
 static void send_batch(struct pool *p, uint64_t number, uint64_t count)
 {
-#if BUG == 4
+#if HAS_BUG(4)
 	for (uint64_t i = 0; i < count; i++) {
 		uint64_t tail = p->tail;
 		write_message(p, tail, number + i);
@@ -111,16 +111,16 @@ static void send_batch(struct pool *p, uint64_t number, uint64_t count)
 static void receive(struct pool *p)
 {
 	uint64_t head = p->head;
-#if BUG == 7
+#if HAS_BUG(7)
 	/* The slot is wiped before it leaves the queue. */
 	PUT(slot(p, head)->number, 0); //~ 7 ordering
 	persist(slot(p, head), sizeof(struct message));
 #endif
 	PUT(p->head, head + 1); //~ 3 durability 5 atomicity 7 ordering
-#if BUG != 3
+#if !HAS_BUG(3)
 	persist(&p->head, 8);
 #endif
-#if BUG == 5
+#if HAS_BUG(5)
 	PUT(p->count, p->count - 1); //~ 5 atomicity
 	persist(&p->count, 8);
 #endif
@@ -173,10 +173,10 @@ static void check(void *pm)
 	struct pool *p = pm;
 	uint64_t left = p->tail - p->head;
 	insist(left <= SLOTS, "more messages than slots");
-#if BUG == 5
+#if HAS_BUG(5)
 	insist(p->count == left, "the count is not that of the messages");
 #endif
-#if BUG == 8
+#if HAS_BUG(8)
 	/* The first slot that can be written to. */
 	volatile uint64_t unused = p->tail;
 	while ((unused - p->head) % SLOTS < left) //~ 8 recovery

@@ -81,7 +81,7 @@ static uint64_t new_leaf(struct pool *p, uint64_t key, uint64_t value)
 	PUT(l->key, key); //~ 8 durability
 	PUT(l->value, value); //~ 8 durability
 	PUT(l->check, check_of(key, value)); //~ 8 durability
-#if BUG != 8
+#if !HAS_BUG(8)
 	persist(l, sizeof *l);
 #endif
 	return 2 * i + 1;
@@ -128,13 +128,13 @@ static struct node *grow(struct pool *p, uint64_t *link)
 	memcpy(new->bytes, old->bytes, sizeof old->bytes); //~ 2 ordering
 	memcpy(new->children, old->children, sizeof old->children); //~ 2 ordering
 	PUT(new->present, old->present); //~ 2 ordering
-#if BUG == 2
+#if HAS_BUG(2)
 	flush(new, sizeof *new);
 #else
 	persist(new, sizeof *new);
 #endif
 	PUT(*link, link_of(p, new)); //~ 3 durability
-#if BUG != 3
+#if !HAS_BUG(3)
 	persist(link, 8);
 #endif
 	node_used[old - p->nodes] = false;
@@ -149,7 +149,7 @@ static void add_child(struct pool *p, uint64_t *link, uint8_t byte, uint64_t chi
 		n = grow(p, link);
 	PUT(n->bytes[i], byte);
 	PUT(n->children[i], child); //~ 1 ordering
-#if BUG == 1
+#if HAS_BUG(1)
 	flush(&n->children[i], 8);
 #else
 	persist(&n->children[i], 8);
@@ -171,7 +171,7 @@ static void split_path(struct pool *p, uint64_t *link, unsigned same, uint64_t k
 	set_child(above, 0, old.path[same], *link);
 	set_child(above, 1, byte_of(key, old.depth + same), leaf);
 	persist(above, sizeof *above);
-#if BUG == 4
+#if HAS_BUG(4)
 	PUT(below->header.word, lower.word); //~ 4 ordering
 	persist(&below->header, 8);
 	PUT(*link, link_of(p, above)); //~ 4 ordering
@@ -203,14 +203,14 @@ static void split_leaf(struct pool *p, uint64_t *link, unsigned depth, uint64_t 
 static void update(struct pool *p, uint64_t *link, uint64_t value)
 {
 	uint64_t old = *link;
-#if BUG == 5
+#if HAS_BUG(5)
 	struct leaf *l = leaf_at(p, old);
 	PUT(l->value, value); //~ 5 atomicity
 	PUT(l->check, check_of(l->key, value)); //~ 5 atomicity
 	persist(l, sizeof *l);
 #else
 	PUT(*link, new_leaf(p, leaf_at(p, old)->key, value)); //~ 7 ordering
-#if BUG == 7
+#if HAS_BUG(7)
 	flush(link, 8);
 #else
 	persist(link, 8);
@@ -307,7 +307,7 @@ static void repair_header(struct node *n, unsigned depth)
 	union header header = n->header;
 	unsigned cut = depth - header.depth;
 	insist(cut <= header.length, "a path is too short");
-#if BUG == 6
+#if HAS_BUG(6)
 	while (((volatile struct node *)n)->header.depth != depth) //~ 6 recovery
 		header.depth++; //~ 6 recovery
 #endif

@@ -25,7 +25,7 @@ struct pool {
 	uint64_t ack LINE_ALIGNED;
 	/* How many log entries are to be applied. */
 	uint64_t committed LINE_ALIGNED;
-#if BUG == 4
+#if HAS_BUG(4)
 	uint64_t entries;
 #endif
 	struct entry log[LOG_ENTRIES] LINE_ALIGNED;
@@ -52,11 +52,11 @@ static void apply(struct pool *p, uint64_t entries)
 		       "a log entry has no place");
 		uint64_t *word = (uint64_t *)((char *)p + p->log[i].offset);
 		PUT(*word, p->log[i].word); //~ 2 ordering 3 durability
-#if BUG != 3
+#if !HAS_BUG(3)
 		flush(word, 8);
 #endif
 	}
-#if BUG != 2
+#if !HAS_BUG(2)
 	fence();
 #endif
 	PUT(p->committed, 0);
@@ -66,7 +66,7 @@ static void apply(struct pool *p, uint64_t entries)
 static void tx_commit(struct pool *p)
 {
 	for (unsigned i = 0; i < pending_count; i++) {
-#if BUG == 6
+#if HAS_BUG(6)
 		PUT(p->log[i].offset, pending[i].offset); //~ 6 durability
 		PUT(p->log[i].word, pending[i].word); //~ 6 durability
 #else
@@ -74,10 +74,10 @@ static void tx_commit(struct pool *p)
 		PUT_NT(p->log[i].word, pending[i].word); //~ 1 ordering
 #endif
 	}
-#if BUG != 1
+#if !HAS_BUG(1)
 	fence();
 #endif
-#if BUG == 4
+#if HAS_BUG(4)
 	PUT(p->committed, 1); //~ 4 ordering
 	PUT(p->entries, pending_count); //~ 4 ordering
 #else
@@ -104,7 +104,7 @@ static uint64_t before(struct pool *p, uint64_t key)
 
 static void add_to_count(struct pool *p, uint64_t by)
 {
-#if BUG == 5
+#if HAS_BUG(5)
 	PUT(p->count, p->count + by); //~ 5 atomicity
 	persist(&p->count, 8);
 #else
@@ -185,10 +185,10 @@ static int equals_model(const uint64_t *found, uint64_t operations)
 static void replay_log(struct pool *p)
 {
 	uint64_t entries = p->committed;
-#if BUG == 4
+#if HAS_BUG(4)
 	entries = p->entries;
 #endif
-#if BUG == 7
+#if HAS_BUG(7)
 	/* A log cannot be longer than what its nodes need. */
 	uint64_t room = NODES * LOG_ENTRIES / *(volatile uint64_t *)&p->count; //~ 7 recovery
 	insist(entries <= room, "the log is too long for the list");

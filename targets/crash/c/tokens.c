@@ -69,14 +69,14 @@ static int insert(struct table *t, uint64_t key, uint64_t version)
 		return 0;
 	struct slot *s = &b->slots[j];
 	fill_slot(s, key, version);
-#if BUG == 1
+#if HAS_BUG(1)
 	flush(s, sizeof *s);
-#elif BUG != 2 && BUG != 3
+#elif !HAS_BUG(2) && !HAS_BUG(3)
 	persist(s, sizeof *s);
 #endif
 	PUT(b->tokens, b->tokens | UINT64_C(1) << j);
 	persist(&b->tokens, 8);
-#if BUG == 3
+#if HAS_BUG(3)
 	persist(s, sizeof *s);
 #endif
 	return 1;
@@ -95,14 +95,14 @@ static int update(struct table *t, uint64_t key, uint64_t version)
 	PUT(s->value[0], value_of(key, version, 0));
 	PUT(s->value[1], value_of(key, version, 1));
 	persist(s, sizeof *s);
-#if BUG == 5
+#if HAS_BUG(5)
 	PUT(b->tokens, b->tokens & ~(UINT64_C(1) << old)); //~ 5 atomicity
 	persist(&b->tokens, 8);
 	PUT(b->tokens, b->tokens | UINT64_C(1) << new); //~ 5 atomicity
 	persist(&b->tokens, 8);
 #else
 	PUT(b->tokens, b->tokens ^ (UINT64_C(1) << old | UINT64_C(1) << new)); //~ 4 durability
-#if BUG != 4
+#if !HAS_BUG(4)
 	persist(&b->tokens, 8);
 #endif
 #endif
@@ -113,7 +113,7 @@ static void erase(struct table *t, uint64_t key)
 {
 	struct bucket *b = bucket_of(t, key);
 	unsigned j = find(b, key);
-#if BUG == 6
+#if HAS_BUG(6)
 	PUT(b->slots[j].key, 0); //~ 6 ordering
 	persist(&b->slots[j].key, 8);
 #endif
@@ -130,7 +130,7 @@ static void grow(struct pool *p)
 	PUT(p->filling, next + 1);
 	persist(&p->filling, 8);
 	PUT(new->buckets, old->buckets * 2); //~ 8 durability
-#if BUG != 8
+#if !HAS_BUG(8)
 	flush(&new->buckets, 8);
 #endif
 	memset(new->bucket, 0, new->buckets * sizeof(struct bucket));
@@ -145,7 +145,7 @@ static void grow(struct pool *p)
 			PUT(to->tokens, to->tokens | UINT64_C(1) << place); //~ 7 ordering
 		}
 	}
-#if BUG == 7
+#if HAS_BUG(7)
 	flush(new->bucket, new->buckets * sizeof(struct bucket));
 #else
 	persist(new->bucket, new->buckets * sizeof(struct bucket));
@@ -199,7 +199,7 @@ static int equals_model(const uint64_t *found, uint64_t operations)
 static void end_growth(struct pool *p)
 {
 	insist(p->filling <= 3, "no such table is being filled");
-#if BUG == 9
+#if HAS_BUG(9)
 	/* How full it would become. */
 	struct table *t = &p->tables[p->filling - 1];
 	uint64_t load = LARGEST * SLOTS / *(volatile uint64_t *)&t->buckets; //~ 9 recovery

@@ -47,15 +47,15 @@ static void undo_add(struct pool *p, void *range, uint64_t length)
 	PUT(e->offset, (uint64_t)((char *)range - (char *)p)); //~ 1 ordering
 	PUT(e->length, length); //~ 1 ordering
 	memcpy(e->old, range, length); //~ 1 ordering 2 durability
-#if BUG == 1
+#if HAS_BUG(1)
 	flush(e, sizeof *e);
-#elif BUG == 2
+#elif HAS_BUG(2)
 	persist(e, offsetof(struct entry, old));
 #else
 	persist(e, sizeof *e);
 #endif
 	PUT(p->logged, p->logged + 1); //~ 6 ordering
-#if BUG == 6
+#if HAS_BUG(6)
 	flush(&p->logged, 8);
 #else
 	persist(&p->logged, 8);
@@ -64,14 +64,14 @@ static void undo_add(struct pool *p, void *range, uint64_t length)
 
 static void commit(struct pool *p)
 {
-#if BUG == 5
+#if HAS_BUG(5)
 	uint64_t first = 1;
 #else
 	uint64_t first = 0;
 #endif
 	for (uint64_t i = first; i < p->logged; i++)
 		flush((char *)p + p->log[i].offset, p->log[i].length);
-#if BUG != 4
+#if !HAS_BUG(4)
 	fence();
 #endif
 	PUT(p->logged, 0);
@@ -88,12 +88,12 @@ static void set_account(struct account *a, uint64_t key, uint64_t version, uint6
 
 static void add_to_totals(struct pool *p, uint64_t accounts, uint64_t amount)
 {
-#if BUG != 3
+#if !HAS_BUG(3)
 	undo_add(p, &p->totals, sizeof p->totals);
 #endif
 	PUT(p->totals.accounts, p->totals.accounts + accounts); //~ 3 atomicity 4 ordering
 	PUT(p->totals.amount, p->totals.amount + amount); //~ 3 atomicity 4 ordering
-#if BUG == 3
+#if HAS_BUG(3)
 	flush(&p->totals, sizeof p->totals);
 #endif
 }
@@ -121,7 +121,7 @@ static void transfer(struct pool *p, unsigned from, unsigned to, uint64_t amount
 {
 	struct account *a = &p->accounts[from], *b = &p->accounts[to];
 	undo_add(p, a, sizeof *a);
-#if BUG == 7
+#if HAS_BUG(7)
 	undo_add(p, &b->amount, sizeof b->amount);
 #else
 	undo_add(p, b, sizeof *b);
@@ -173,7 +173,7 @@ static void roll_back(struct pool *p)
 {
 	uint64_t logged = p->logged;
 	insist(logged <= LOG_ENTRIES, "more log entries than fit");
-#if BUG == 9
+#if HAS_BUG(9)
 	PUT(p->logged, 0); //~ 9 ordering
 	persist(&p->logged, 8);
 #endif
@@ -182,19 +182,19 @@ static void roll_back(struct pool *p)
 		insist(e->offset >= offsetof(struct pool, totals) && e->length <= sizeof e->old &&
 			       e->offset + e->length <= sizeof *p,
 		       "a log entry has no range");
-#if BUG == 8
+#if HAS_BUG(8)
 		struct account *a = NULL;
 		if (e->offset >= offsetof(struct pool, accounts))
 			a = &p->accounts[(e->offset - offsetof(struct pool, accounts)) / sizeof *a];
 		insist(*(volatile uint64_t *)&a->key <= ACCOUNTS, "a log entry of no account"); //~ 8 recovery
 #endif
 		memcpy((char *)p + e->offset, e->old, e->length); //~ 9 ordering 10 durability
-#if BUG != 10
+#if !HAS_BUG(10)
 		flush((char *)p + e->offset, e->length);
 #endif
 	}
 	fence();
-#if BUG != 9
+#if !HAS_BUG(9)
 	PUT(p->logged, 0);
 	persist(&p->logged, 8);
 #endif

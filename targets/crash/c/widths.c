@@ -24,7 +24,7 @@ struct pool {
 	uint64_t sum LINE_ALIGNED;
 	uint64_t stream[8] LINE_ALIGNED;
 	struct {
-#if BUG == 4
+#if HAS_BUG(4)
 		uint32_t before;
 #endif
 		uint64_t value;
@@ -41,7 +41,7 @@ struct pool {
 /* At -O2 a struct of two words is one store of 16 bytes. */
 static __attribute__((noinline)) void put_pair(struct pool *p, uint64_t data)
 {
-#if BUG == 1
+#if HAS_BUG(1)
 	struct pair pair = {1, data};
 	p->pair = pair; //~ 1 atomicity
 #else
@@ -56,7 +56,7 @@ static __attribute__((noinline)) void put_header(struct pool *p, uint64_t data)
 {
 	PUT(p->sum, data + 1); //~ 2 ordering
 	flush(&p->sum, sizeof p->sum);
-#if BUG != 2
+#if !HAS_BUG(2)
 	fence();
 #endif
 	struct pair header = {1, data};
@@ -68,7 +68,7 @@ static __attribute__((noinline)) void put_header(struct pool *p, uint64_t data)
 static __attribute__((noinline)) void stream(struct pool *p, uint64_t data)
 {
 	PUT_NT(p->stream[0], data); //~ 3 ordering
-#if BUG != 3
+#if !HAS_BUG(3)
 	fence();
 #endif
 	PUT_NT(p->stream[1], 1); //~ 3 ordering
@@ -87,7 +87,7 @@ static __attribute__((noinline)) void put_late(struct pool *p, uint64_t data)
 	PUT_NT(p->late, data); //~ 5 ordering
 	compiler_barrier();
 	_mm_clflush(&p->late);
-#if BUG != 5
+#if !HAS_BUG(5)
 	fence();
 #endif
 	PUT(p->is_late_there, 1); //~ 5 ordering
@@ -103,7 +103,7 @@ static inline void copy(void *to, const void *from, size_t len)
 static __attribute__((noinline)) void copy_record(struct pool *p, uint64_t data)
 {
 	struct record record = {1, {data, data}};
-#if BUG == 6
+#if HAS_BUG(6)
 	copy(&p->copied, &record, sizeof record);
 #else
 	copy(p->copied.data, record.data, sizeof record.data);

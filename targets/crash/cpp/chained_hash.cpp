@@ -91,10 +91,10 @@ Node *allocate()
 
 void counter_begin()
 {
-#if BUG != 4
+#if !HAS_BUG(4)
     pool->dirty = 1; //~ 5 ordering
 #endif
-#if BUG == 5
+#if HAS_BUG(5)
     flush(&pool->dirty, 8);
 #else
     persist(&pool->dirty, 8);
@@ -119,14 +119,14 @@ void grow()
     std::memset(table->bucket, 0, size * sizeof *table->bucket);
     persist(table->bucket, size * sizeof *table->bucket);
     table->size = size; //~ 7 durability
-#if BUG != 7
+#if !HAS_BUG(7)
     persist(&table->size, 8);
 #endif
     std::vector<Node *> replaced;
     for (u64 b = 0; b < old->size; b++) {
         for (Ptr<Node> from = old->bucket[b]; from;) {
             Ptr<Node> *head = &table->bucket[bucket_index(from->key, size)];
-#if BUG == 8
+#if HAS_BUG(8)
             Ptr<Node> following = from->next;
             from->next = *head; //~ 8 atomicity
             persist(&from->next, 8);
@@ -145,7 +145,7 @@ void grow()
 #endif
         }
     }
-#if BUG != 6
+#if !HAS_BUG(6)
     fence();
 #endif
     pool->table = ptr(table);
@@ -175,12 +175,12 @@ void insert(u64 key, u64 version)
     node->next = *head;      //~ 1 ordering
     for (u64 i = 0; i < 8; i++)
         node->payload[i] = mix(key + i, version); //~ 1 ordering
-#if BUG != 1
+#if !HAS_BUG(1)
     persist(node, sizeof *node);
 #endif
     counter_begin();
     *head = ptr(node); //~ 4 atomicity
-#if BUG == 1
+#if HAS_BUG(1)
     flush(node, sizeof *node);
 #endif
     persist(head, 8);
@@ -191,7 +191,7 @@ void update(u64 key, u64 version)
 {
     Ptr<Node> *link = find(key);
     Node *old = link->get();
-#if BUG == 9
+#if HAS_BUG(9)
     old->version = version; //~ 9 atomicity
     persist(&old->version, 8);
     for (u64 i = 0; i < 8; i++)
@@ -204,7 +204,7 @@ void update(u64 key, u64 version)
     node->next = old->next;
     for (u64 i = 0; i < 8; i++)
         node->payload[i] = mix(key + i, version); //~ 2 durability
-#if BUG == 2
+#if HAS_BUG(2)
     persist(node, 64);
 #else
     persist(node, sizeof *node);
@@ -221,12 +221,12 @@ void remove(u64 key)
     Node *gone = link->get();
     counter_begin();
     *link = gone->next; //~ 3 ordering 4 atomicity
-#if BUG == 3
+#if HAS_BUG(3)
     flush(link, 8);
 #else
     persist(link, 8);
 #endif
-#if BUG == 3
+#if HAS_BUG(3)
     pool->count--;
     in_order();
     pool->dirty = 0;
@@ -274,7 +274,7 @@ void recount(const Table *table)
 {
     u64 count = 0;
     for (u64 b = 0; b < table->size; b++) {
-#if BUG == 10
+#if HAS_BUG(10)
         Ptr<Node> node = table->bucket[b];
         do
             count++;
@@ -295,7 +295,7 @@ void undo_growing(const Table *table)
 {
     if (table->size != pool->growing) {
         Table *half = const_cast<Table *>(table) + 1;
-#if BUG == 11
+#if HAS_BUG(11)
         while (*const_cast<volatile u64 *>(&half->size) != pool->growing) //~ 11 recovery
             ;
 #endif

@@ -126,10 +126,10 @@ void place(Place at, u64 key, const Value &value, bool is_last)
     Bucket *bucket = at.bucket;
     bucket->values[at.slot] = value; //~ 1 ordering
     flush(&bucket->values[at.slot], sizeof value);
-#if BUG != 1
+#if !HAS_BUG(1)
     fence();
 #endif
-#if BUG == 3
+#if HAS_BUG(3)
     bucket->token = bucket->token | at.bit(); //~ 3 ordering
     in_order();
     bucket->keys[at.slot] = key; //~ 3 ordering
@@ -139,7 +139,7 @@ void place(Place at, u64 key, const Value &value, bool is_last)
     bucket->token = bucket->token | at.bit(); //~ 8 ordering
 #endif
     flush(bucket, 64);
-    if (BUG != 8 || is_last)
+    if (!HAS_BUG(8) || is_last)
         fence();
 }
 
@@ -152,7 +152,7 @@ void clear(Place at)
 void move(Place from, Place to)
 {
     u64 key = from.bucket->keys[from.slot];
-#if BUG == 11
+#if HAS_BUG(11)
     from.bucket->token = from.bucket->token & ~from.bit(); //~ 11 ordering
     persist(&from.bucket->token, 8);
     Value value = from.value();
@@ -253,7 +253,7 @@ void update(u64 key, u64 version)
 {
     Place old = find(key, {nullptr, 0});
     Value value = value_of(key, version);
-#if BUG == 4
+#if HAS_BUG(4)
     old.value().version = version; //~ 4 atomicity
     persist(&old.value().version, 8);
     for (u64 i = 0; i < 3; i++)
@@ -265,12 +265,12 @@ void update(u64 key, u64 version)
     if (beside) {
         Bucket *bucket = old.bucket;
         beside.value() = value; //~ 2 durability
-#if BUG != 2
+#if !HAS_BUG(2)
         persist(&beside.value(), sizeof value);
 #endif
         bucket->keys[beside.slot] = key;
         in_order();
-#if BUG == 5
+#if HAS_BUG(5)
         bucket->token = bucket->token & ~old.bit(); //~ 5 atomicity
         persist(bucket, 64);
         bucket->token = bucket->token | beside.bit(); //~ 5 atomicity
@@ -289,9 +289,9 @@ void remove(u64 key)
 {
     Place at = find(key, {nullptr, 0});
     at.bucket->token = at.bucket->token & ~at.bit(); //~ 6 ordering 7 durability
-#if BUG == 6
+#if HAS_BUG(6)
     flush(&at.bucket->token, 8);
-#elif BUG != 7
+#elif !HAS_BUG(7)
     persist(&at.bucket->token, 8);
 #endif
 }
@@ -319,7 +319,7 @@ void resume_growing()
     u64 generation = state().generation;
     if (generation + 3 > LEVELS)
         fail("the generation");
-#if BUG == 9
+#if HAS_BUG(9)
     u64 buckets = u64{1} << generation;
     u64 next = 0;
     while (!level(generation)[next].token) //~ 9 recovery
@@ -349,7 +349,7 @@ void drop_copies()
             const Value *newer = &at.value();
             if (at.value().version < first.value().version)
                 newer = &first.value();
-#if BUG == 10
+#if HAS_BUG(10)
             else if (at.value().version == first.value().version)
                 newer = nullptr;
 #endif

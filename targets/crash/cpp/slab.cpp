@@ -93,9 +93,9 @@ Slab *add_slab(u64 object_bytes)
 {
     Slab *slab = &pool->slabs[pool->slab_count];
     slab->object_bytes = object_bytes; //~ 6 durability 7 ordering
-#if BUG == 7
+#if HAS_BUG(7)
     flush(&slab->object_bytes, 8);
-#elif BUG != 6
+#elif !HAS_BUG(6)
     persist(&slab->object_bytes, 8);
 #endif
     pool->slab_count++;
@@ -123,7 +123,7 @@ template <u64 BYTES> u64 construct(u64 version)
     PM_STREAM(object->version, version); //~ 1 ordering
     for (u64 i = 0; i < BYTES / 8 - 2; i++)
         PM_STREAM(object->words[i], mix(i, version)); //~ 1 ordering
-#if BUG != 1
+#if !HAS_BUG(1)
     fence();
 #endif
     return offset;
@@ -153,14 +153,14 @@ void commit(u64 take, u64 give_back, u64 root, u64 object)
     if (give_back) {
         Slab *slab = slab_of(give_back);
         slab->used &= ~bit_of(slab, give_back); //~ 3 durability 4 ordering
-#if BUG == 3
+#if HAS_BUG(3)
         if (!take || slab_of(take) == slab)
 #endif
             flush(&slab->used, 8);
     }
     pool->roots[root] = object; //~ 4 ordering
     flush(&pool->roots[root], 8);
-#if BUG != 4
+#if !HAS_BUG(4)
     fence();
 #endif
     intent->state = 0;
@@ -169,7 +169,7 @@ void commit(u64 take, u64 give_back, u64 root, u64 object)
 
 void give_back(u64 root)
 {
-#if BUG == 2
+#if HAS_BUG(2)
     u64 object = pool->roots[root];
     pool->roots[root] = 0; //~ 2 atomicity
     persist(&pool->roots[root], 8);
@@ -185,7 +185,7 @@ void swap(u64 a, u64 b)
 {
     u64 from_a = pool->roots[a];
     u64 from_b = pool->roots[b];
-#if BUG == 10
+#if HAS_BUG(10)
     pool->roots[a] = from_b; //~ 10 atomicity
     persist(&pool->roots[a], 8);
     pool->roots[b] = from_a; //~ 10 atomicity
@@ -194,7 +194,7 @@ void swap(u64 a, u64 b)
     Intent *intent = &pool->intent;
     intent->other_root = b;        //~ 5 ordering
     intent->other_object = from_a; //~ 5 ordering
-#if BUG == 5
+#if HAS_BUG(5)
     flush(&intent->other_root, 16);
 #else
     persist(&intent->other_root, 16);
@@ -241,14 +241,14 @@ void redo()
 {
     Intent *intent = &pool->intent;
     do {
-        if (BUG == 9 && intent->is_swap && !intent->object)
+        if (HAS_BUG(9) && intent->is_swap && !intent->object)
             continue; //~ 9 recovery
         if (intent->take) {
             Slab *slab = slab_of(intent->take);
             slab->used |= bit_of(slab, intent->take);
             flush(&slab->used, 8);
         }
-        if (BUG == 8 || intent->give_back) {
+        if (HAS_BUG(8) || intent->give_back) {
             Slab *slab = slab_of(intent->give_back);
             slab->used &= ~bit_of(slab, intent->give_back); //~ 8 recovery
             flush(&slab->used, 8);
@@ -262,7 +262,7 @@ void redo()
         fence();
         intent->state = 0;
         persist(&intent->state, 8);
-    } while (BUG == 9 && intent->state); //~ 9 recovery
+    } while (HAS_BUG(9) && intent->state); //~ 9 recovery
 }
 
 bool is_object(u64 offset)

@@ -12,7 +12,7 @@ int main(int argc, char **argv)
 		int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 		for (int i = 0; i < 4; i++) {
 			PUT(p[8 * i], 100 + i); //~ 1 atomicity
-#if BUG != 1
+#if !HAS_BUG(1)
 			persist(&p[8 * i], 8);
 #endif
 			if (write(fd, "x", 1) != 1 || fdatasync(fd) != 0)

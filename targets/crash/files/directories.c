@@ -20,13 +20,13 @@ int main(int argc, char **argv)
 			if (mkdir(new, 0755) != 0)
 				return 3;
 			write_number(beside(new, "/data"), (int)generation);
-#if BUG == 1
+#if HAS_BUG(1)
 			if (generation > 1 && (unlink(beside(old, "/data")) != 0 || rmdir(old) != 0))
 				return 3;
 #endif
 			PUT(p[0], generation); //~ 1 atomicity
 			persist(p, 8);
-#if BUG != 1
+#if !HAS_BUG(1)
 			if (generation > 1 && (unlink(beside(old, "/data")) != 0 || rmdir(old) != 0))
 				return 3;
 #endif

@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 		persist(&p[0], 8);
 		return 0;
 	}
-#if BUG == 1
+#if HAS_BUG(1)
 	int fd = open(argv[1], O_RDWR | O_CLOEXEC);
 	if (fd < 0)
 		return 0;

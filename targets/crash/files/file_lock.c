@@ -16,7 +16,7 @@ int main(int argc, char **argv)
 			return 3;
 		uint64_t *p = pm_create(argv[1], POOL);
 		PUT(p[0], 42); //~ 1 ordering
-#if BUG != 1
+#if !HAS_BUG(1)
 		persist(p, 8);
 #endif
 		PUT(p[8], 1);

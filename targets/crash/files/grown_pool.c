@@ -12,13 +12,13 @@ int main(int argc, char **argv)
 			return 3;
 		uint64_t *p = mmap(NULL, 8 * 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 		for (uint64_t pages = 2; pages <= 4; pages++) {
-#if BUG == 1
+#if HAS_BUG(1)
 			PUT(p[0], pages); //~ 1 atomicity
 			persist(p, 8);
 #endif
 			if (ftruncate(fd, (off_t)(4096 * pages)) != 0)
 				return 3;
-#if BUG != 1
+#if !HAS_BUG(1)
 			PUT(p[0], pages);
 			persist(p, 8);
 #endif

@@ -15,7 +15,7 @@ int main(int argc, char **argv)
 			PUT(p[0], i); //~ 1 atomicity
 			PUT(p[8], i); //~ 1 atomicity
 			flush(&p[0], 8);
-#if BUG != 1
+#if !HAS_BUG(1)
 			persist(&p[8], 8);
 #endif
 			if (unlink(busy) != 0)

@@ -61,12 +61,12 @@ static void run(const char *pool)
 	}
 	/* Compaction: the newest values in one segment. */
 	struct record *newest = pm_create(segment_path(pool, 3), POOL);
-#if BUG == 1
+#if HAS_BUG(1)
 	publish(pool, 3, 3);
 #endif
 	for (uint64_t key = 0; key < KEYS; key++)
 		append(&newest[key], key, 20 + key);
-#if BUG != 1
+#if !HAS_BUG(1)
 	publish(pool, 3, 3);
 #endif
 	for (int number = 0; number < 3; number++)

@@ -12,12 +12,12 @@ int main(int argc, char **argv)
 	if (is_run(argc, argv)) {
 		uint64_t *p = pm_create(argv[1], POOL);
 		for (int i = 0; i < RECORDS; i++) {
-#if BUG == 1
+#if HAS_BUG(1)
 			write_number(manifest, i + 1);
 #endif
 			PUT(p[8 * i], 42); //~ 1 atomicity
 			persist(&p[8 * i], 8);
-#if BUG != 1
+#if !HAS_BUG(1)
 			write_number(manifest, i + 1);
 #endif
 		}

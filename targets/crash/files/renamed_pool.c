@@ -10,16 +10,16 @@ int main(int argc, char **argv)
 	if (is_run(argc, argv)) {
 		uint64_t *p = pm_create(made, POOL);
 		PUT(p[0], 7); //~ 2 atomicity
-#if BUG != 2
+#if !HAS_BUG(2)
 		persist(p, 8);
 #endif
 		if (rename(made, argv[1]) != 0)
 			return 3;
-#if BUG == 2
+#if HAS_BUG(2)
 		persist(p, 8);
 #endif
 		PUT(p[24], 42); //~ 1 ordering
-#if BUG != 1
+#if !HAS_BUG(1)
 		persist(&p[24], 8);
 #endif
 		PUT(p[16], 1);

@@ -13,7 +13,7 @@ static void put(int fd, int way, uint64_t value, off_t at)
 	int flags = way == 2 ? RWF_DSYNC : way == 3 ? RWF_SYNC : 0;
 	if (pwritev2(fd, &one, 1, at, flags) != sizeof value) //~ 1 ordering
 		exit(3);
-#if BUG == 1
+#if HAS_BUG(1)
 	if (way == 4) {
 		sync_file_range(fd, at, sizeof value, SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
 		return;

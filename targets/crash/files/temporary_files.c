@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 		uint64_t *p = pm_create(argv[1], POOL);
 		for (int i = 1; i <= 4; i++) {
 			write_number(made, i);
-#if BUG == 1
+#if HAS_BUG(1)
 			PUT(p[0], (uint64_t)i); //~ 1 atomicity
 			persist(p, 8);
 			if (rename(made, state) != 0)

@@ -14,7 +14,7 @@ int main(int argc, char **argv)
 			pid_t child = fork();
 			if (child == 0) {
 				PUT(p[8 * i], 42); //~ 1 atomicity
-#if BUG != 1
+#if !HAS_BUG(1)
 				persist(&p[8 * i], 8);
 #endif
 				_exit(0);

@@ -17,9 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef BUG
-#define BUG 0
-#endif
+#include "bugs.h"
 
 #define LINE 64
 #define LINE_ALIGNED __attribute__((aligned(LINE)))

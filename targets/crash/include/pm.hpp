@@ -11,9 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#ifndef BUG
-#define BUG 0
-#endif
+#include "bugs.h"
 
 /// An aligned 8-byte store past the cache. A macro, so that the line is that of the program.
 #define PM_STREAM(place, value) asm volatile("movnti %1, %0" : "=m"(place) : "r"(value) : "memory")

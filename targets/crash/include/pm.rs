@@ -9,17 +9,20 @@ unsafe extern "C" {
     fn mmap(addr: *mut c_void, len: usize, prot: c_int, flags: c_int, fd: c_int, offset: i64) -> *mut c_void;
 }
 
-/// Which bug is built in; 0 is the correct twin.
-const BUG: u32 = {
-    let digits = env!("BUG").as_bytes();
-    let mut number = 0;
-    let mut i = 0;
+/// Which bugs are built in: bits, by the numbers of the bugs. None: the correct twin.
+const BUGS: u64 = {
+    let digits = env!("BUGS").as_bytes();
+    let (mut number, mut i) = (0, 0);
     while i < digits.len() {
-        number = number * 10 + (digits[i] - b'0') as u32;
+        number = number * 10 + (digits[i] - b'0') as u64;
         i += 1;
     }
     number
 };
+
+const fn has_bug(number: u32) -> bool {
+    BUGS >> number & 1 == 1
+}
 
 /// A field with a line of its own.
 #[repr(C, align(64))]

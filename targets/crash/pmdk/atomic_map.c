@@ -66,7 +66,7 @@ static void counter_begin(void)
 static void counter_end(int change)
 {
 	PUT(D_RW(map)->count, D_RO(map)->count + (uint64_t)change); //~ 2 atomicity 5 durability
-#if BUG != 5
+#if !HAS_BUG(5)
 	pmemobj_persist(pool, &D_RW(map)->count, sizeof(uint64_t));
 #endif
 	PUT(D_RW(map)->is_dirty, 0);
@@ -89,7 +89,7 @@ static int construct(PMEMobjpool *pop, void *place, void *arguments)
 		PUT(item->contents[0].words[i], mix(from->key + i, from->version)); //~ 1 durability
 	/* What is behind it is not read before it is written. */
 	size_t bytes = offsetof(struct item, contents) + sizeof(struct content);
-#if BUG == 1
+#if HAS_BUG(1)
 	bytes = offsetof(struct item, contents) + 16;
 #endif
 	pmemobj_persist(pop, &item->key, bytes - offsetof(struct item, key));
@@ -128,9 +128,9 @@ static void update(uint64_t key, uint64_t version)
 	PUT(item->contents[other].version, version); //~ 3 ordering
 	for (unsigned i = 0; i < WORDS; i++)
 		PUT(item->contents[other].words[i], mix(key + i, version)); //~ 3 ordering 7 durability
-#if BUG == 7
+#if HAS_BUG(7)
 	pmemobj_persist(pool, &item->contents[other], sizeof item->contents[other].version);
-#elif BUG == 3
+#elif HAS_BUG(3)
 	pmemobj_flush(pool, &item->contents[other], sizeof item->contents[other]);
 #else
 	pmemobj_persist(pool, &item->contents[other], sizeof item->contents[other]);
@@ -144,7 +144,7 @@ static void delete(uint64_t key)
 	struct bucket *bucket = bucket_of(key);
 	TOID(struct item) item = find(bucket, key);
 	counter_begin();
-#if BUG == 4
+#if HAS_BUG(4)
 	POBJ_LIST_REMOVE(pool, bucket, item, link); //~ 4 atomicity
 	POBJ_FREE(&item); //~ 4 atomicity
 #else
@@ -164,7 +164,7 @@ static void move(uint64_t key)
 		to = bucket;
 		item = find(from, key);
 	}
-#if BUG == 6
+#if HAS_BUG(6)
 	POBJ_LIST_REMOVE(pool, from, item, link); //~ 6 atomicity
 	POBJ_LIST_INSERT_HEAD(pool, to, item, link); //~ 6 atomicity
 #else
@@ -200,7 +200,7 @@ static void recount(void)
 	uint64_t count = 0;
 	for (unsigned b = 0; b <= BUCKETS; b++) {
 		TOID(struct item) item;
-#if BUG == 8
+#if HAS_BUG(8)
 		item = POBJ_LIST_FIRST(&D_RW(map)->buckets[b]);
 		do
 			count++;
@@ -254,7 +254,7 @@ static int check(const char *path)
 		return 0;
 	}
 	map = D_RO(root)->map;
-	if (BUG != 2 && D_RO(map)->is_dirty)
+	if (!HAS_BUG(2) && D_RO(map)->is_dirty)
 		recount();
 	uint64_t versions[KEYS] = {0};
 	collect(versions);

@@ -8,9 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#ifndef BUG
-#define BUG 0
-#endif
+#include "../include/bugs.h"
 
 /* A store that the compiler neither drops, merges nor moves past another. */
 #define PUT(field, value) (*(volatile __typeof__(field) *)&(field) = (value))

@@ -60,7 +60,7 @@ static void insert(uint64_t key, uint64_t version)
 {
 	TX_BEGIN(pool) {
 		TOID(struct node) *link = find(key);
-#if BUG == 2
+#if HAS_BUG(2)
 		TOID(struct node) node = TX_XALLOC(struct node, sizeof(struct node), POBJ_XALLOC_NO_FLUSH);
 #else
 		TOID(struct node) node = TX_NEW(struct node);
@@ -70,16 +70,16 @@ static void insert(uint64_t key, uint64_t version)
 		D_RW(node)->next = *link;
 		for (unsigned i = 0; i < WORDS; i++)
 			PUT(D_RW(node)->words[i], mix(key + i, version)); //~ 2 durability
-#if BUG == 2
+#if HAS_BUG(2)
 		pmemobj_flush(pool, D_RW(node), offsetof(struct node, words));
 #endif
 		TX_ADD_DIRECT(link);
 		*link = node;
-#if BUG != 1
+#if !HAS_BUG(1)
 		TX_ADD_FIELD(list, count);
 #endif
 		PUT(D_RW(list)->count, D_RO(list)->count + 1); //~ 1 atomicity
-#if BUG == 1
+#if HAS_BUG(1)
 		pmemobj_persist(pool, &D_RW(list)->count, sizeof(uint64_t));
 #endif
 	}
@@ -90,7 +90,7 @@ static void update(uint64_t key, uint64_t version)
 {
 	TX_BEGIN(pool) {
 		TOID(struct node) node = *find(key);
-#if BUG == 3
+#if HAS_BUG(3)
 		pmemobj_tx_add_range(node.oid, 0, offsetof(struct node, words) + WORDS / 2);
 #else
 		TX_ADD(node);
@@ -98,7 +98,7 @@ static void update(uint64_t key, uint64_t version)
 		D_RW(node)->version = version;
 		for (unsigned i = 0; i < WORDS; i++)
 			PUT(D_RW(node)->words[i], mix(key + i, version)); //~ 3 atomicity
-#if BUG == 3
+#if HAS_BUG(3)
 		pmemobj_persist(pool, D_RW(node), sizeof(struct node));
 #endif
 	}
@@ -107,7 +107,7 @@ static void update(uint64_t key, uint64_t version)
 
 static void delete(uint64_t key)
 {
-#if BUG == 4
+#if HAS_BUG(4)
 	TOID(struct node) *link = find(key);
 	TOID(struct node) gone = *link;
 	TOID(struct node) next = D_RO(gone)->next;
@@ -140,14 +140,14 @@ static void create(void)
 	TX_BEGIN(pool) {
 		TX_ADD_FIELD(root, list);
 		D_RW(root)->list = TX_ZNEW(struct list);
-#if BUG != 6
+#if !HAS_BUG(6)
 		D_RW(D_RW(root)->list)->limit = KEYS;
 #endif
 	}
 	TX_END
 	PUT(*is_ready, 1); //~ 6 ordering
 	pmemobj_persist(pool, is_ready, sizeof *is_ready);
-#if BUG == 6
+#if HAS_BUG(6)
 	uint64_t *limit = &D_RW(D_RW(root)->list)->limit;
 	PUT(*limit, KEYS); //~ 6 ordering
 	pmemobj_persist(pool, limit, sizeof *limit);
@@ -207,7 +207,7 @@ static int check(const char *path)
 	}
 	TOID(struct root) root = POBJ_ROOT(pool, struct root);
 	list = D_RO(root)->list;
-#if BUG != 5
+#if !HAS_BUG(5)
 	if (!D_RO(root)->is_ready) {
 		puts("empty");
 		pmemobj_close(pool);

@@ -80,7 +80,7 @@ fn items(list: &[(u64, u64)]) -> Vec<u64> {
 }
 
 fn checksum(epoch: u64, number: u64, body: &[u64]) -> u64 {
-    let covered = if BUG == 1 { &body[..0] } else { body };
+    let covered = if has_bug(1) { &body[..0] } else { body };
     covered.iter().fold(mix(epoch, number + body.len() as u64), |sum, word| mix(sum ^ word, sum >> 7))
 }
 
@@ -123,11 +123,11 @@ impl Log {
         }
         let start = self.write(&body);
         let mut bytes = (RECORD_WORDS + body.len()) * 8;
-        if BUG == 2 && list.len() > 1 {
+        if has_bug(2) && list.len() > 1 {
             bytes = 64;
         }
         flush(start, bytes);
-        if BUG != 3 {
+        if !has_bug(3) {
             fence();
         }
         for &(key, version) in list {
@@ -149,10 +149,10 @@ impl Log {
                 flush(start, (RECORD_WORDS + body.len()) * 8);
             }
         }
-        if BUG != 4 {
+        if !has_bug(4) {
             fence();
         }
-        let which = if BUG == 5 { 0 } else { self.epoch as usize % 2 };
+        let which = if has_bug(5) { 0 } else { self.epoch as usize % 2 };
         // SAFETY: inside the pool.
         unsafe {
             let header = &raw mut (*self.pool).headers[which].0;
@@ -162,7 +162,7 @@ impl Log {
             in_order();
             (*header).check = mix(self.epoch, self.segment as u64); //~ 5 atomicity 9 ordering
             flush(header, size_of::<Header>());
-            if BUG != 9 {
+            if !has_bug(9) {
                 fence();
             }
             *old = 0;
@@ -176,7 +176,7 @@ fn apply(log: &mut Log, index: usize) {
     match OPS[index] {
         Put(key) => log.append(&[(key, version)]),
         Delete(key) => log.append(&[(key, 0)]),
-        PutTwo(key) if BUG == 6 => {
+        PutTwo(key) if has_bug(6) => {
             log.append(&[(key, version)]);
             log.append(&[(key + 1, version)]);
         }
@@ -188,7 +188,7 @@ fn run(path: &str) {
     let pool = create::<Pool>(path);
     // SAFETY: the mapping holds a `Pool` and nobody else uses it.
     unsafe {
-        let first = &raw mut (*pool).headers[if BUG == 5 { 0 } else { 1 }].0;
+        let first = &raw mut (*pool).headers[if has_bug(5) { 0 } else { 1 }].0;
         (*first).epoch = 1;
         (*first).check = mix(1, 0);
         persist(first, size_of::<Header>());
@@ -243,11 +243,11 @@ fn scan(log: &mut Log) {
         let body = unsafe { std::slice::from_raw_parts(start.add(RECORD_WORDS), record.words as usize) };
         if record.number != log.number || record.check != checksum(record.epoch, record.number, body) {
             // SAFETY: the bug: before the first compaction there is none.
-            if BUG == 8 && unsafe { (*older(log)).segment } > 1 {
+            if has_bug(8) && unsafe { (*older(log)).segment } > 1 {
                 //~^ 8 recovery
                 fail("the older header");
             }
-            if BUG == 7 && log.number == 0 {
+            if has_bug(7) && log.number == 0 {
                 continue; //~ 7 recovery
             }
             break;

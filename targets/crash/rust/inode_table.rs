@@ -137,7 +137,7 @@ impl Fs {
         bytes[..name.len()].copy_from_slice(name.as_bytes());
         // SAFETY: inside the pool.
         unsafe { (*entry).name = bytes }; //~ 12 durability
-        if BUG != 12 {
+        if !has_bug(12) {
             persist(entry, size_of::<Entry>());
         }
         entry
@@ -160,7 +160,7 @@ impl Fs {
                 (*journal).changes.0[i].word = *word; //~ 6 ordering
             }
             flush(&raw const (*journal).changes, size_of_val(changes));
-            if BUG != 6 {
+            if !has_bug(6) {
                 fence();
             }
             (*journal).count = changes.len() as u64;
@@ -169,11 +169,11 @@ impl Fs {
             persist(journal, 16);
             for (i, (place, word)) in changes.iter().enumerate() {
                 **place = *word; //~ 7 ordering 8 durability
-                if BUG != 8 || changes.len() != 4 || i != 3 {
+                if !has_bug(8) || changes.len() != 4 || i != 3 {
                     flush(*place, 8);
                 }
             }
-            if BUG != 7 {
+            if !has_bug(7) {
                 fence();
             }
             (*journal).is_valid = 0;
@@ -191,13 +191,13 @@ impl Fs {
             (*inode).version = 0; //~ 1 ordering
             (*inode).blocks = [0; FILE_BLOCKS]; //~ 1 ordering
             (*inode).links = 1; //~ 1 ordering
-            if BUG != 1 {
+            if !has_bug(1) {
                 persist(inode, size_of::<Inode>());
             }
             let entry = self.named_entry(name);
             let (files, count) = self.files();
             self.commit(&[(&raw mut (*entry).inode, number), (files, count + 1)]);
-            if BUG == 1 {
+            if has_bug(1) {
                 persist(inode, size_of::<Inode>());
             }
         }
@@ -214,16 +214,16 @@ impl Fs {
             // SAFETY: the content is at most one block.
             unsafe { block.copy_from_nonoverlapping(content.as_ptr(), content.len()) }; //~ 2 ordering 3 durability
             let bytes = content.len() * 8;
-            if BUG == 3 && bytes > 64 {
+            if has_bug(3) && bytes > 64 {
                 flush(block, bytes / 64 * 64);
-            } else if BUG != 2 {
+            } else if !has_bug(2) {
                 flush(block, bytes);
             }
         }
         fence();
         // SAFETY: inside the pool.
         unsafe {
-            if BUG == 5 {
+            if has_bug(5) {
                 (*inode).size = size as u64; //~ 5 atomicity
                 (*inode).version = version; //~ 5 atomicity
                 persist(inode, size_of::<Inode>());
@@ -237,7 +237,7 @@ impl Fs {
             }
             self.commit(&changes);
         }
-        if BUG == 2 {
+        if has_bug(2) {
             for (number, content) in blocks.iter().zip(words.chunks(BLOCK_BYTES / 8)) {
                 flush(self.block(*number), content.len() * 8);
             }
@@ -262,7 +262,7 @@ impl Fs {
                 }
                 None => self.named_entry(to),
             };
-            if BUG == 4 && changes.is_empty() {
+            if has_bug(4) && changes.is_empty() {
                 (*from).inode = 0; //~ 4 atomicity
                 persist(from, 8);
                 (*target).inode = number; //~ 4 atomicity
@@ -283,7 +283,7 @@ impl Fs {
         // SAFETY: inside the pool.
         unsafe {
             let mut changes = vec![(&raw mut (*entry).inode, number), (files, count + 1)];
-            if BUG == 11 {
+            if has_bug(11) {
                 (*inode).links += 1; //~ 11 atomicity
                 persist(inode, 8);
             } else {
@@ -337,11 +337,11 @@ impl Fs {
             let inode = self.inode(number);
             // SAFETY: inside the pool.
             unsafe {
-                if BUG == 9 && *self.block((*inode).blocks[0]) == 0 {
+                if has_bug(9) && *self.block((*inode).blocks[0]) == 0 {
                     //~^ 9 recovery
                     fail("a block of a lost file");
                 }
-                if BUG == 10 && number > 4 {
+                if has_bug(10) && number > 4 {
                     continue; //~ 10 recovery
                 }
                 (*inode).links = 0;

@@ -112,7 +112,7 @@ impl List {
     fn load(&self, link: *mut u64) -> u64 {
         // SAFETY: links are aligned words of the pool.
         let value = unsafe { AtomicU64::from_ptr(link) }.load(Ordering::Acquire);
-        if value & DIRTY != 0 && BUG != 3 {
+        if value & DIRTY != 0 && !has_bug(3) {
             persist(link, 8);
             // SAFETY: as above.
             let _ = unsafe { cas!(link, value, value & !DIRTY) };
@@ -191,12 +191,12 @@ impl Worker {
                 (*node).next = value; //~ 1 ordering
                 in_order();
             }
-            if BUG != 1 {
+            if !has_bug(1) {
                 persist(node, size_of::<Node>());
             }
-            let pause = (BUG != 1 && self.me == 0 && version % 2 == 1).then_some(self.me);
+            let pause = (!has_bug(1) && self.me == 0 && version % 2 == 1).then_some(self.me);
             let is_in = self.list.swing(link, value, self.list.offset_of(node), pause);
-            if BUG == 1 {
+            if has_bug(1) {
                 persist(node, size_of::<Node>());
             }
             if is_in {
@@ -207,7 +207,7 @@ impl Worker {
 
     /// One swing removes the old node and puts the new one behind it.
     fn replace(&mut self, key: u64, version: u64) {
-        if BUG == 5 {
+        if has_bug(5) {
             self.remove(key);
             self.insert(key, version);
             return;
@@ -218,7 +218,7 @@ impl Worker {
             let old = self.list.node(value);
             // SAFETY: inside the pool, and nobody else sees the new node yet.
             unsafe {
-                if BUG == 6 {
+                if has_bug(6) {
                     (*old).version = version; //~ 6 atomicity
                     persist(old, 64);
                     for i in 0..8 {
@@ -233,11 +233,11 @@ impl Worker {
                 }
                 (*node).key = key;
                 (*node).version = version;
-                if BUG != 9 {
+                if !has_bug(9) {
                     (*node).next = next;
                 }
-                persist(node, if BUG == 2 { 64 } else { size_of::<Node>() });
-                if BUG == 9 {
+                persist(node, if has_bug(2) { 64 } else { size_of::<Node>() });
+                if has_bug(9) {
                     (*node).next = next; //~ 9 durability
                     in_order();
                 }
@@ -257,7 +257,7 @@ impl Worker {
             unsafe {
                 let node = self.list.node(value);
                 let next = self.list.load(&raw mut (*node).next);
-                if BUG == 4 {
+                if has_bug(4) {
                     if cas!(&raw mut (*node).next, next, next | MARK) {
                         //~^ 4 durability
                         return;
@@ -319,7 +319,7 @@ fn repair(list: &List) {
                 fail("a link leads nowhere");
             }
             steps += 1;
-            if steps > 4 * THREADS * NODES && BUG != 8 {
+            if steps > 4 * THREADS * NODES && !has_bug(8) {
                 fail("the list is a ring");
             }
             let next = (*list.node(value)).next & !DIRTY;
@@ -327,11 +327,11 @@ fn repair(list: &List) {
                 link = &raw mut (*list.node(value)).next;
                 continue;
             }
-            if BUG == 7 && (*list.node(next)).key < (*list.node(value)).key {
+            if has_bug(7) && (*list.node(next)).key < (*list.node(value)).key {
                 //~^ 7 recovery
                 fail("the order of keys behind a removed node");
             }
-            if BUG == 8 && link == list.head() {
+            if has_bug(8) && link == list.head() {
                 continue; //~ 8 recovery
             }
             *link = next & !MARK;

@@ -46,7 +46,7 @@ static void grow(uint64_t array)
 		for (unsigned word = 0; word < WORDS; word++)
 			PUT(text_at(array, i)->words[word], text_at(p->array, i)->words[word]); //~ 3 ordering
 	flush(text_at(array, 0), p->length * sizeof(union text));
-	if (BUG != 3)
+	if (!HAS_BUG(3))
 		fence();
 	PUT(p->array, array);
 	persist(&p->array, 8);
@@ -58,7 +58,7 @@ static void write_text(uint64_t index, const union text *text)
 	for (unsigned word = 0; word < WORDS; word++)
 		PUT(at->words[word], text->words[word]); //~ 2 atomicity 6 ordering
 	flush(at, sizeof *at);
-	if (BUG != 6)
+	if (!HAS_BUG(6))
 		fence();
 }
 
@@ -66,7 +66,7 @@ static void lengthen(uint64_t index)
 {
 	if (index >= p->length) {
 		PUT(p->length, index + 1); //~ 4 durability 5 ordering
-		if (BUG != 4)
+		if (!HAS_BUG(4))
 			persist(&p->length, 8);
 	}
 }
@@ -88,13 +88,13 @@ static enum answer set(uint64_t index, uint64_t value)
 	if (array != p->array)
 		grow(array);
 	snprintf(text.chars, sizeof text, "%020" PRIu64 ":%06" PRIu64, value, value * 7919 % 1000003);
-	if (BUG == 5)
+	if (HAS_BUG(5))
 		lengthen(index);
-	if (BUG != 2) {
+	if (!HAS_BUG(2)) {
 		for (unsigned word = 0; word < WORDS; word++)
 			PUT(p->log.words[word], text.words[word]); //~ 1 ordering
 		flush(&p->log, sizeof p->log);
-		if (BUG != 1)
+		if (!HAS_BUG(1))
 			fence();
 		PUT(p->logged, index + 1); //~ 5 ordering
 		persist(&p->logged, 8);

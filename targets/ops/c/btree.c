@@ -95,9 +95,9 @@ static int split(size_t at)
 	PUT(right->next, left->next); //~ 2 ordering
 	PUT(right->bitmap, moved); //~ 2 ordering
 	flush(right, sizeof *right);
-	if (BUG != 2)
+	if (!HAS_BUG(2))
 		fence();
-	if (BUG == 1) {
+	if (HAS_BUG(1)) {
 		PUT(left->bitmap, left->bitmap & ~moved); //~ 1 ordering
 		PUT(left->next, (uint64_t)(right - p->leaves)); //~ 1 ordering
 	} else {
@@ -119,7 +119,7 @@ static uint64_t fill(struct leaf *leaf, uint64_t key, uint64_t value)
 	PUT(leaf->values[slot], value); //~ 4 ordering
 	flush(&leaf->keys[slot], 8);
 	flush(&leaf->values[slot], 8);
-	if (BUG != 4)
+	if (!HAS_BUG(4))
 		fence();
 	return UINT64_C(1) << slot;
 }
@@ -150,7 +150,7 @@ static enum answer update(uint64_t key, uint64_t value)
 		return DONE;
 	}
 	uint64_t bit = fill(leaf, key, value);
-	if (BUG == 5) {
+	if (HAS_BUG(5)) {
 		PUT(leaf->bitmap, leaf->bitmap | bit); //~ 5 atomicity
 		persist(&leaf->bitmap, 8);
 		bit = 0;
@@ -167,7 +167,7 @@ static enum answer erase(uint64_t key)
 	if (slot == SLOTS)
 		return MISSING;
 	PUT(leaf->bitmap, leaf->bitmap & ~(UINT64_C(1) << slot)); //~ 6 durability
-	if (BUG != 6)
+	if (!HAS_BUG(6))
 		persist(&leaf->bitmap, 8);
 	return DONE;
 }
@@ -210,7 +210,7 @@ static void start(void *pm, int is_new)
 			break;
 		struct leaf *next = &p->leaves[leaf->next];
 		uint64_t moved = slots_from(leaf, next->low);
-		if (moved && BUG != 3) {
+		if (moved && !HAS_BUG(3)) {
 			PUT(leaf->bitmap, leaf->bitmap & ~moved);
 			persist(&leaf->bitmap, 8);
 		}

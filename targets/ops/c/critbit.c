@@ -82,7 +82,7 @@ static uint64_t take(void)
 {
 	uint64_t place = p->used;
 	PUT(p->used, place + 1); //~ 3 durability
-	if (BUG != 3)
+	if (!HAS_BUG(3))
 		persist(&p->used, 8);
 	return place;
 }
@@ -100,7 +100,7 @@ static enum answer insert(uint64_t key, uint64_t value)
 	uint64_t link = take() * 2;
 	struct leaf *leaf = leaf_at(link);
 	PUT(leaf->key, key);
-	if (BUG != 4)
+	if (!HAS_BUG(4))
 		PUT(leaf->value, value);
 	persist(leaf, sizeof *leaf);
 	uint64_t *from = &p->root;
@@ -112,12 +112,12 @@ static enum answer insert(uint64_t key, uint64_t value)
 		struct fork *fork = fork_at(new);
 		PUT(fork->bit, bit); //~ 1 ordering
 		PUT(fork->branches[key >> bit & 1], link); //~ 1 ordering
-		if (BUG != 6)
+		if (!HAS_BUG(6))
 			PUT(fork->branches[~key >> bit & 1], *from); //~ 1 ordering
 		flush(fork, sizeof *fork);
-		if (BUG != 1)
+		if (!HAS_BUG(1))
 			fence();
-		if (BUG == 6) {
+		if (HAS_BUG(6)) {
 			/* What was here hangs on the new leaf until the fork has it. */
 			PUT(fork->branches[~key >> bit & 1], link); //~ 6 ordering
 			persist(fork, sizeof *fork);
@@ -132,7 +132,7 @@ static enum answer insert(uint64_t key, uint64_t value)
 	}
 	PUT(*from, link); //~ 4 ordering
 	persist(from, 8);
-	if (BUG == 4) {
+	if (HAS_BUG(4)) {
 		PUT(leaf->value, value); //~ 4 ordering
 		persist(&leaf->value, 8);
 	}
@@ -145,7 +145,7 @@ static enum answer update(uint64_t key, uint64_t value)
 	if (!leaf || leaf->key != key)
 		return MISSING;
 	PUT(leaf->value, value); //~ 5 durability
-	if (BUG != 5)
+	if (!HAS_BUG(5))
 		persist(&leaf->value, 8);
 	return DONE;
 }
@@ -161,7 +161,7 @@ static enum answer erase(uint64_t key)
 		return DONE;
 	}
 	uint64_t rest = fork_at(*above)->branches[!side(fork_at(*above), key)];
-	if (BUG == 2) {
+	if (HAS_BUG(2)) {
 		PUT(*from, 0); //~ 2 ordering
 		persist(from, 8);
 	}

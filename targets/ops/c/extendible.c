@@ -66,7 +66,7 @@ static void double_directory(void)
 	for (uint64_t i = 0; i < half; i++)
 		PUT(p->directory[half + i], p->directory[i]); //~ 1 ordering
 	flush(&p->directory[half], half * 8);
-	if (BUG != 1)
+	if (!HAS_BUG(1))
 		fence();
 	PUT(p->depth, p->depth + 1);
 	persist(&p->depth, 8);
@@ -78,7 +78,7 @@ static void finish_split(struct bucket *old, struct bucket *new)
 	uint64_t size = UINT64_C(1) << p->depth, step = UINT64_C(1) << depth_of(new);
 	for (uint64_t i = new->pattern; i < size; i += step) {
 		PUT(p->directory[i], (uint64_t)(new - p->buckets)); //~ 3 durability 4 atomicity
-		if (BUG != 3)
+		if (!HAS_BUG(3))
 			persist(&p->directory[i], 8);
 	}
 	if (depth_of(old) < depth_of(new)) {
@@ -109,9 +109,9 @@ static int split(struct bucket *old)
 	}
 	PUT(new->head, depth << 32 | moved); //~ 2 ordering
 	flush(new, sizeof *new);
-	if (BUG != 2)
+	if (!HAS_BUG(2))
 		fence();
-	if (BUG != 4) {
+	if (!HAS_BUG(4)) {
 		PUT(p->intent, (uint64_t)(old - p->buckets) << 32 | (uint64_t)(new - p->buckets));
 		persist(&p->intent, 8);
 	}
@@ -132,7 +132,7 @@ static enum answer insert(uint64_t key, uint64_t value)
 	PUT(bucket->values[slot], value); //~ 5 ordering
 	flush(&bucket->keys[slot], 8);
 	flush(&bucket->values[slot], 8);
-	if (BUG != 5)
+	if (!HAS_BUG(5))
 		fence();
 	PUT(bucket->head, bucket->head | UINT64_C(1) << slot);
 	persist(&bucket->head, 8);
@@ -147,7 +147,7 @@ static enum answer update(uint64_t key, uint64_t value)
 		return MISSING;
 	PUT(bucket->values[slot], value); //~ 6 durability
 	/* Bug 6 flushes the key: the value has a line of its own. */
-	persist(BUG == 6 ? &bucket->keys[slot] : &bucket->values[slot], 8);
+	persist(HAS_BUG(6) ? &bucket->keys[slot] : &bucket->values[slot], 8);
 	return DONE;
 }
 

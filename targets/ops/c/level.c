@@ -82,9 +82,9 @@ static void set(struct place at, uint64_t key, uint64_t value)
 	uint64_t bit = UINT64_C(1) << at.slot;
 	PUT(bucket->values[at.slot], value); //~ 1 ordering
 	flush(&bucket->values[at.slot], 8);
-	if (BUG != 1)
+	if (!HAS_BUG(1))
 		fence();
-	if (BUG == 2) {
+	if (HAS_BUG(2)) {
 		PUT(bucket->token, bucket->token | bit); //~ 2 ordering
 		PUT(bucket->keys[at.slot], key); //~ 2 ordering
 	} else {
@@ -97,7 +97,7 @@ static void set(struct place at, uint64_t key, uint64_t value)
 static void clear(struct place at)
 {
 	PUT(at.bucket->token, at.bucket->token & ~(UINT64_C(1) << at.slot)); //~ 4 atomicity 7 durability 8 atomicity
-	if (BUG != 7)
+	if (!HAS_BUG(7))
 		persist(&at.bucket->token, 8);
 }
 
@@ -116,7 +116,7 @@ static void drain(void)
 			if (!(bucket->token >> slot & 1))
 				continue;
 			uint64_t key = bucket->keys[slot];
-			if (BUG == 4 || !find_in(lower() + 2, key).bucket)
+			if (HAS_BUG(4) || !find_in(lower() + 2, key).bucket)
 				set(free_in(lower() + 2, key), key, bucket->values[slot]);
 			clear((struct place){bucket, slot});
 		}
@@ -128,7 +128,7 @@ static int grow(void)
 {
 	if (lower() + 3 > LEVELS)
 		return 0;
-	if (BUG == 5) {
+	if (HAS_BUG(5)) {
 		/* The lower level is out of sight before its items have moved. */
 		unsigned old = lower();
 		PUT(p->state, (old + 1) * 2); //~ 5 ordering
@@ -141,7 +141,7 @@ static int grow(void)
 				}
 		return 1;
 	}
-	if (BUG != 8) {
+	if (!HAS_BUG(8)) {
 		PUT(p->state, p->state | 1);
 		persist(&p->state, 8);
 	}
@@ -172,7 +172,7 @@ static enum answer update(uint64_t key, uint64_t value)
 	struct place at = locate(key);
 	if (!at.bucket)
 		return MISSING;
-	if (BUG == 3) {
+	if (HAS_BUG(3)) {
 		PUT(at.bucket->token, at.bucket->token & ~(UINT64_C(1) << at.slot)); //~ 3 atomicity
 		persist(&at.bucket->token, 8);
 		set(at, key, value);
@@ -230,7 +230,7 @@ static void start(void *pm, int is_new)
 		drain();
 	found = 0;
 	each(count_one);
-	if (found != p->count && BUG != 6) {
+	if (found != p->count && !HAS_BUG(6)) {
 		PUT(p->count, found);
 		persist(&p->count, 8);
 	}

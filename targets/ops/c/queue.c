@@ -35,15 +35,15 @@ static uint64_t *slot(uint64_t ring, uint64_t number)
 
 static void grow(void)
 {
-	uint64_t next = p->ring + 1, base = BUG == 4 ? p->head : 0;
+	uint64_t next = p->ring + 1, base = HAS_BUG(4) ? p->head : 0;
 	for (uint64_t i = p->head; i < p->tail; i++)
 		PUT(*slot(next, i - base), *slot(p->ring, i)); //~ 2 ordering
 	flush(slot(next, 0), size_of(next) * 8);
-	if (BUG != 2)
+	if (!HAS_BUG(2))
 		fence();
 	PUT(p->ring, next); //~ 4 atomicity
 	persist(&p->ring, 8);
-	if (BUG == 4) {
+	if (HAS_BUG(4)) {
 		PUT(p->tail, p->tail - base); //~ 4 atomicity
 		persist(&p->tail, 8);
 		PUT(p->head, 0); //~ 4 atomicity
@@ -61,11 +61,11 @@ static enum answer enqueue(uint64_t value)
 	uint64_t *at = slot(p->ring, p->tail);
 	PUT(*at, value); //~ 1 ordering
 	flush(at, 8);
-	if (BUG != 1)
+	if (!HAS_BUG(1))
 		fence();
 	PUT(p->tail, p->tail + 1); //~ 5 atomicity
 	persist(&p->tail, 8);
-	if (BUG == 5) {
+	if (HAS_BUG(5)) {
 		PUT(p->count, p->count + 1); //~ 5 atomicity
 		persist(&p->count, 8);
 	}
@@ -75,14 +75,14 @@ static enum answer enqueue(uint64_t value)
 static void dequeue(void)
 {
 	uint64_t *at = slot(p->ring, p->head), value = *at;
-	if (BUG == 6) {
+	if (HAS_BUG(6)) {
 		PUT(*at, 0); //~ 6 ordering
 		persist(at, 8);
 	}
 	PUT(p->head, p->head + 1); //~ 3 durability 5 atomicity 6 ordering
-	if (BUG != 3)
+	if (!HAS_BUG(3))
 		persist(&p->head, 8);
-	if (BUG == 5) {
+	if (HAS_BUG(5)) {
 		PUT(p->count, p->count - 1); //~ 5 atomicity
 		persist(&p->count, 8);
 	}
@@ -103,7 +103,7 @@ static void operate(char kind, uint64_t value, uint64_t unused)
 			dequeue();
 		break;
 	case 'n':
-		printf("%" PRIu64 "\n", BUG == 5 ? p->count : p->tail - p->head);
+		printf("%" PRIu64 "\n", HAS_BUG(5) ? p->count : p->tail - p->head);
 		break;
 	case 'p':
 		fputs("all", stdout);

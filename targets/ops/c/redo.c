@@ -63,7 +63,7 @@ static void write_back(void)
 		PUT(*word, p->log[i].value); //~ 2 ordering 5 atomicity
 		flush(word, 8);
 	}
-	if (BUG != 2)
+	if (!HAS_BUG(2))
 		fence();
 	PUT(p->committed, 0); //~ 5 atomicity
 	persist(&p->committed, 8);
@@ -76,7 +76,7 @@ static void commit(void)
 		PUT(p->log[i].value, changes[i].value); //~ 1 ordering
 	}
 	flush(p->log, change_count * sizeof *p->log);
-	if (BUG != 1)
+	if (!HAS_BUG(1))
 		fence();
 	PUT(p->committed, change_count); //~ 4 ordering 3 atomicity
 	persist(&p->committed, 8);
@@ -117,9 +117,9 @@ static void grow(void)
 		PUT(slot_at(next, at)->key, old->key); //~ 6 ordering
 	}
 	flush(slot_at(next, 0), size_of(next) * sizeof(struct slot));
-	if (BUG != 6)
+	if (!HAS_BUG(6))
 		fence();
-	if (BUG == 7) {
+	if (HAS_BUG(7)) {
 		PUT(p->room, size_of(next)); //~ 7 ordering
 		persist(&p->room, 8);
 	}
@@ -130,12 +130,12 @@ static void grow(void)
 /* Leaves a quarter of the table free. */
 static uint64_t limit(void)
 {
-	return (BUG == 7 ? p->room : size_of(p->table)) / 4 * 3;
+	return (HAS_BUG(7) ? p->room : size_of(p->table)) / 4 * 3;
 }
 
 static void count_by(uint64_t difference)
 {
-	if (BUG == 3) {
+	if (HAS_BUG(3)) {
 		PUT(p->count, p->count + difference); //~ 3 atomicity
 		persist(&p->count, 8);
 	} else {
@@ -179,7 +179,7 @@ static enum answer erase(uint64_t key)
 	struct slot *gap = locate(key);
 	if (!gap || !gap->key)
 		return MISSING;
-	if (BUG == 4) {
+	if (HAS_BUG(4)) {
 		PUT(gap->key, 0); //~ 4 ordering
 		persist(&gap->key, 8);
 	}
@@ -219,13 +219,13 @@ static void each(void (*show)(uint64_t key, uint64_t value))
 static void start(void *pm, int is_new)
 {
 	p = pm;
-	if (is_new && BUG == 7) {
+	if (is_new && HAS_BUG(7)) {
 		PUT(p->room, size_of(0));
 		persist(&p->room, 8);
 	}
 	if (is_new || !p->committed)
 		return;
-	if (BUG == 5) {
+	if (HAS_BUG(5)) {
 		PUT(p->committed, 0);
 		persist(&p->committed, 8);
 		return;

@@ -69,7 +69,7 @@ static uint64_t make(const uint64_t *key, const uint64_t *text, uint64_t next)
 		PUT(item->text[i], text[i]); //~ 1 ordering
 	PUT(item->next, next); //~ 1 ordering
 	flush(item, sizeof *item);
-	if (BUG != 1)
+	if (!HAS_BUG(1))
 		fence();
 	return number;
 }
@@ -78,7 +78,7 @@ static uint64_t make(const uint64_t *key, const uint64_t *text, uint64_t next)
 static const char *set(const uint64_t *key, const uint64_t *text)
 {
 	uint64_t *link = link_to(key), old = *link;
-	if (old && BUG == 3) {
+	if (old && HAS_BUG(3)) {
 		for (unsigned i = 0; i < TEXT_WORDS; i++)
 			PUT(p->items[old].text[i], text[i]); //~ 3 atomicity
 		persist(p->items[old].text, sizeof p->items->text);
@@ -99,7 +99,7 @@ static const char *del(const uint64_t *key)
 	if (!*link)
 		return "NOT_FOUND";
 	PUT(*link, p->items[*link].next); //~ 2 durability 4 atomicity
-	if (BUG != 2)
+	if (!HAS_BUG(2))
 		persist(link, 8);
 	count_by(-UINT64_C(1)); //~ 4 atomicity
 	return "DELETED";
@@ -178,7 +178,7 @@ static void start(void *pm, int is_new)
 	for (unsigned i = 0; i < CHAINS; i++)
 		for (uint64_t at = p->chains[i]; at; at = p->items[at].next)
 			items++;
-	if (items != p->count && BUG != 4) {
+	if (items != p->count && !HAS_BUG(4)) {
 		PUT(p->count, items);
 		persist(&p->count, 8);
 	}

@@ -47,7 +47,7 @@ static void log_word(uint64_t *word)
 	PUT(entry->offset, (uint64_t)((char *)word - (char *)p)); //~ 2 ordering
 	PUT(entry->old, *word); //~ 2 ordering
 	flush(entry, sizeof *entry);
-	if (BUG != 2)
+	if (!HAS_BUG(2))
 		fence();
 	PUT(p->logged, p->logged + 1);
 	persist(&p->logged, 8);
@@ -62,7 +62,7 @@ static void commit(void)
 {
 	for (uint64_t i = 0; i < p->logged; i++)
 		flush(logged_word(i), 8);
-	if (BUG != 3)
+	if (!HAS_BUG(3))
 		fence();
 	PUT(p->logged, 0);
 	persist(&p->logged, 8);
@@ -94,10 +94,10 @@ static uint64_t take(void)
 
 static void set_count(uint64_t count)
 {
-	if (BUG != 1)
+	if (!HAS_BUG(1))
 		log_word(&p->count);
 	PUT(p->count, count); //~ 1 atomicity
-	if (BUG == 1)
+	if (HAS_BUG(1))
 		persist(&p->count, 8);
 }
 
@@ -130,7 +130,7 @@ static enum answer update(uint64_t key, uint64_t value)
 	if (!*link)
 		return MISSING;
 	uint64_t *word = &p->nodes[*link].value;
-	if (BUG != 4)
+	if (!HAS_BUG(4))
 		log_word(word);
 	PUT(*word, value); //~ 4 durability
 	commit();
@@ -153,10 +153,10 @@ static enum answer erase(uint64_t key)
 		log_word(next);
 		PUT(*next, p->nodes[heir].children[1]); //~ 5 atomicity
 		for (unsigned side = 0; side < 2; side++) {
-			if (BUG != 5)
+			if (!HAS_BUG(5))
 				log_word(&p->nodes[heir].children[side]);
 			PUT(p->nodes[heir].children[side], node->children[side]); //~ 5 atomicity
-			if (BUG == 5)
+			if (HAS_BUG(5))
 				persist(&p->nodes[heir].children[side], 8);
 		}
 		log_word(link);
@@ -167,10 +167,10 @@ static enum answer erase(uint64_t key)
 	}
 	log_word(&node->children[0]);
 	PUT(node->children[0], p->free);
-	if (BUG != 6)
+	if (!HAS_BUG(6))
 		log_word(&p->free);
 	PUT(p->free, gone); //~ 6 ordering
-	if (BUG == 6)
+	if (HAS_BUG(6))
 		persist(&p->free, 8);
 	set_count(p->count - 1); //~ 1 atomicity
 	commit();

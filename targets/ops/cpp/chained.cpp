@@ -73,7 +73,7 @@ u64 make(u64 key, const u64 (&text)[WORDS], u64 next)
         PM_PUT(node.text[i], text[i]); //~ 1 ordering
     PM_PUT(node.next, next); //~ 1 ordering
     flush(&node, sizeof node);
-    if (BUG != 1)
+    if (!HAS_BUG(1))
         fence();
     return number;
 }
@@ -86,8 +86,8 @@ void copy_all(u64 next)
             u64 &chain = chain_of(next, node.key);
             PM_PUT(chain, make(node.key, node.text, chain)); //~ 5 durability 6 ordering
         }
-    flush(&pool->chains[size_of(next)], size_of(next) * (BUG == 5 ? 4 : 8));
-    if (BUG != 6)
+    flush(&pool->chains[size_of(next)], size_of(next) * (HAS_BUG(5) ? 4 : 8));
+    if (!HAS_BUG(6))
         fence();
 }
 
@@ -132,7 +132,7 @@ bool grow()
     if (next + 1 == TABLES)
         return false;
     clear(next);
-    if (BUG == 2)
+    if (HAS_BUG(2))
         move_all(next);
     else
         copy_all(next);
@@ -169,14 +169,14 @@ kv::Answer update(u64 key, u64 value)
     u64 text[WORDS];
     kv::spell(value, text);
     Node &old = pool->nodes[link];
-    if (BUG == 3) {
+    if (HAS_BUG(3)) {
         for (u64 i = 0; i < WORDS; i++)
             PM_PUT(old.text[i], text[i]); //~ 3 atomicity
         persist(&old, sizeof old);
         return kv::DONE;
     }
     u64 next = old.next;
-    if (BUG == 7 && next) {
+    if (HAS_BUG(7) && next) {
         // The old node goes behind the new one until the new one is in the chain.
         u64 number = make(key, text, link);
         PM_PUT(old.next, number); //~ 7 ordering
@@ -198,7 +198,7 @@ kv::Answer erase(u64 key)
     if (!link)
         return kv::MISSING;
     PM_PUT(link, pool->nodes[link].next); //~ 4 durability
-    if (BUG != 4)
+    if (!HAS_BUG(4))
         persist(&link, 8);
     return kv::DONE;
 }

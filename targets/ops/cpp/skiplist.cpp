@@ -95,19 +95,19 @@ kv::Answer insert(u64 key, u64 value)
     PM_PUT(node.key, key);
     PM_PUT(node.value, value);
     PM_PUT(node.height, height_of(key));
-    if (BUG == 3)
+    if (HAS_BUG(3))
         persist(&node, sizeof node);
     for (u64 level = 0; level < node.height; level++)
         PM_PUT(node.next[level], pool->nodes[before[level]].next[level]); //~ 3 ordering
     flush(&node, sizeof node);
-    if (BUG != 3)
+    if (!HAS_BUG(3))
         fence();
-    if (BUG == 1)
+    if (HAS_BUG(1))
         link_above(number, before);
     u64 &link = pool->nodes[before[0]].next[0];
     PM_PUT(link, number); //~ 1 ordering 3 ordering
     persist(&link, 8);
-    if (BUG != 1)
+    if (!HAS_BUG(1))
         link_above(number, before);
     add_to_count(1); //~ 5 atomicity
     return kv::DONE;
@@ -120,7 +120,7 @@ kv::Answer update(u64 key, u64 value)
     if (!found)
         return kv::MISSING;
     PM_PUT(pool->nodes[found].value, value); //~ 4 durability
-    if (BUG != 4)
+    if (!HAS_BUG(4))
         persist(&pool->nodes[found].value, 8);
     return kv::DONE;
 }
@@ -132,18 +132,18 @@ kv::Answer erase(u64 key)
     if (!found)
         return kv::MISSING;
     Node &node = pool->nodes[found];
-    if (BUG != 2)
+    if (!HAS_BUG(2))
         unlink_above(found, before);
     u64 &link = pool->nodes[before[0]].next[0];
     u64 rest = node.next[0];
-    if (BUG == 6) {
+    if (HAS_BUG(6)) {
         PM_PUT(node.next[0], 0); //~ 6 ordering
         persist(&node.next[0], 8);
     }
     if (link == found)
         PM_PUT(link, rest); //~ 2 ordering 6 ordering
     persist(&link, 8);
-    if (BUG == 2)
+    if (HAS_BUG(2))
         unlink_above(found, before);
     add_to_count(-u64{1}); //~ 5 atomicity
     return kv::DONE;
@@ -173,7 +173,7 @@ std::string print()
 
 void relink(u64 at, u64 level, u64 next)
 {
-    if (pool->nodes[at].next[level] == next || BUG == 1 || BUG == 2)
+    if (pool->nodes[at].next[level] == next || HAS_BUG(1) || HAS_BUG(2))
         return;
     PM_PUT(pool->nodes[at].next[level], next);
     persist(&pool->nodes[at].next[level], 8);
@@ -191,7 +191,7 @@ void rebuild()
         }
     for (u64 level = 1; level < HEIGHT; level++)
         relink(last[level], level, 0);
-    if (pool->count != items && BUG != 5) {
+    if (pool->count != items && !HAS_BUG(5)) {
         PM_PUT(pool->count, items);
         persist(&pool->count, 8);
     }

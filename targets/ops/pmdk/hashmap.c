@@ -68,10 +68,10 @@ static void grow(void)
 			for (PMEMoid at = old->chains[i]; !OID_IS_NULL(at);) {
 				struct node *node = node_at(at);
 				PMEMoid next = node->next, *chain = chain_of(new, node->key);
-				if (BUG != 3)
+				if (!HAS_BUG(3))
 					pmemobj_tx_add_range_direct(&node->next, sizeof node->next);
 				node->next = *chain; //~ 3 ordering
-				if (BUG == 3)
+				if (HAS_BUG(3))
 					pmemobj_persist(pool, &node->next, sizeof node->next);
 				*chain = at;
 				at = next;
@@ -86,7 +86,7 @@ static void grow(void)
 
 static void count_by(uint64_t difference)
 {
-	if (BUG == 1) {
+	if (HAS_BUG(1)) {
 		PUT(root->count, root->count + difference); //~ 1 atomicity
 		pmemobj_persist(pool, &root->count, 8);
 		return;
@@ -108,7 +108,7 @@ static enum answer insert(uint64_t key, uint64_t value)
 		node->key = key;
 		node->value = value;
 		node->next = *chain;
-		if (BUG != 2)
+		if (!HAS_BUG(2))
 			pmemobj_tx_add_range_direct(chain, sizeof *chain);
 		*chain = oid; //~ 2 durability
 		count_by(1); //~ 1 atomicity
@@ -125,7 +125,7 @@ static enum answer update(uint64_t key, uint64_t value)
 		return MISSING;
 	struct node *node = node_at(link);
 	PUT(node->value, value); //~ 4 durability
-	if (BUG != 4)
+	if (!HAS_BUG(4))
 		pmemobj_persist(pool, &node->value, 8);
 	return DONE;
 }
@@ -136,12 +136,12 @@ static enum answer erase(uint64_t key)
 	if (OID_IS_NULL(*link))
 		return MISSING;
 	PMEMoid gone = *link, rest = node_at(gone)->next;
-	if (BUG == 5)
+	if (HAS_BUG(5))
 		pmemobj_free(&gone);
 	TX_BEGIN(pool) {
 		pmemobj_tx_add_range_direct(link, sizeof *link);
 		*link = rest; //~ 5 ordering
-		if (BUG != 5)
+		if (!HAS_BUG(5))
 			pmemobj_tx_free(gone);
 		count_by(-UINT64_C(1)); //~ 1 atomicity
 	} TX_ONABORT {

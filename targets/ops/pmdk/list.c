@@ -42,7 +42,7 @@ static int leads_to(const PMEMoid *link, uint64_t key)
 
 static void count_by(uint64_t difference)
 {
-	if (BUG != 4)
+	if (!HAS_BUG(4))
 		pmemobj_tx_add_range_direct(&root->count, 8);
 	PUT(root->count, root->count + difference); //~ 4 durability
 }
@@ -58,7 +58,7 @@ static enum answer insert(uint64_t key, uint64_t value)
 		node->key = key;
 		node->value = value;
 		node->next = *link;
-		if (BUG != 1)
+		if (!HAS_BUG(1))
 			pmemobj_tx_add_range_direct(link, sizeof *link);
 		*link = oid; //~ 1 durability
 		count_by(1); //~ 4 durability
@@ -74,12 +74,12 @@ static enum answer erase(uint64_t key)
 	if (!leads_to(link, key))
 		return MISSING;
 	PMEMoid gone = *link, rest = node_at(gone)->next;
-	if (BUG == 2) {
+	if (HAS_BUG(2)) {
 		*link = rest; //~ 2 atomicity
 		pmemobj_persist(pool, link, sizeof *link);
 	}
 	TX_BEGIN(pool) {
-		if (BUG != 2) {
+		if (!HAS_BUG(2)) {
 			pmemobj_tx_add_range_direct(link, sizeof *link);
 			*link = rest; //~ 3 atomicity
 		}
@@ -96,7 +96,7 @@ static enum answer update(uint64_t key, uint64_t value)
 	PMEMoid *link = link_to(key);
 	if (!leads_to(link, key))
 		return MISSING;
-	if (BUG == 3) {
+	if (HAS_BUG(3)) {
 		erase(key);
 		return insert(key, value);
 	}

@@ -60,7 +60,7 @@ impl LogMap {
     }
 
     fn area(&self) -> usize {
-        if BUG == 3 { (self.pool.area.0 & 1) as usize } else { (self.pool.end.0 & 1) as usize }
+        if has_bug(3) { (self.pool.area.0 & 1) as usize } else { (self.pool.end.0 & 1) as usize }
     }
 
     fn record(&self, at: u64) -> &Record {
@@ -92,10 +92,10 @@ impl LogMap {
         put!(record.key, key); //~ 1 ordering 4 durability
         put!(record.value, value); //~ 1 ordering
         put!(record.kind, kind); //~ 1 ordering 4 durability
-        if BUG != 4 || kind != DELETE {
+        if !has_bug(4) || kind != DELETE {
             flush(record, size_of::<Record>());
         }
-        if BUG != 1 {
+        if !has_bug(1) {
             fence();
         }
         put!(self.pool.end.0, self.pool.end.0 + 2);
@@ -116,12 +116,12 @@ impl LogMap {
             length += 1;
         }
         flush(&self.pool.areas[area], length as usize * size_of::<Record>());
-        if BUG != 2 {
+        if !has_bug(2) {
             fence();
         }
         put!(self.pool.end.0, length << 1 | area as u64); //~ 3 ordering
         persist(&self.pool.end.0, 8);
-        if BUG == 3 {
+        if has_bug(3) {
             put!(self.pool.area.0, area as u64); //~ 3 ordering
             persist(&self.pool.area.0, 8);
         }

@@ -60,7 +60,7 @@ impl Probing {
         let table = map.pool.table.0;
         let full = (0..size_of_table(table)).filter(|i| map.pool.slots.0[place(table, *i)].head % STATES == FULL);
         let full = full.count() as u64;
-        if full != map.pool.count.0 && BUG != 6 {
+        if full != map.pool.count.0 && !has_bug(6) {
             put!(map.pool.count.0, full);
             persist(&map.pool.count.0, 8);
         }
@@ -90,14 +90,14 @@ impl Probing {
 
     fn fill(&mut self, at: usize, key: u64, value: u64) {
         let slot = &mut self.pool.slots.0[at];
-        if BUG == 2 {
+        if has_bug(2) {
             // What the tombstone covers is its key.
             put!(slot.head, slot.head / STATES * STATES + FULL); //~ 2 atomicity
             persist(&slot.head, 8);
         }
         put!(slot.value, value); //~ 1 ordering
         put!(slot.writes, slot.writes + 1);
-        if BUG != 1 {
+        if !has_bug(1) {
             persist(slot, size_of::<Slot>());
         }
         put!(slot.head, key * STATES + FULL); //~ 1 ordering 2 atomicity
@@ -112,7 +112,7 @@ impl Probing {
                 put!(self.pool.slots.0[place(next, i)].head, FREE);
             }
         }
-        if BUG == 4 {
+        if has_bug(4) {
             put!(self.pool.table.0, next); //~ 4 ordering
             persist(&self.pool.table.0, 8);
         }
@@ -130,10 +130,10 @@ impl Probing {
             put!(slot.head, head); //~ 3 ordering 4 ordering
         }
         flush(&self.pool.slots.0[place(next, 0)], size_of_table(next) as usize * size_of::<Slot>());
-        if BUG != 3 {
+        if !has_bug(3) {
             fence();
         }
-        if BUG != 4 {
+        if !has_bug(4) {
             put!(self.pool.table.0, next);
             persist(&self.pool.table.0, 8);
         }
@@ -161,7 +161,7 @@ impl Map for Probing {
         let Ok(at) = self.locate(key) else { return Answer::Missing };
         let slot = &mut self.pool.slots.0[at];
         put!(slot.value, value); //~ 5 durability
-        persist(if BUG == 5 { &slot.head } else { &slot.value }, 8);
+        persist(if has_bug(5) { &slot.head } else { &slot.value }, 8);
         Answer::Done
     }
 

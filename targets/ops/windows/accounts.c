@@ -10,9 +10,6 @@
 #include "ops.h"
 #include <pthread.h>
 
-#ifndef BUG
-#define BUG 0
-#endif
 #define ACCOUNTS 16
 #define PARTS 8
 
@@ -61,7 +58,7 @@ static void commit(struct part *parts, int count)
 {
 	for (int i = 0; i < count; i++) {
 		int between = i > 0 && i < count - 1;
-		if (BUG == 1 && between)
+		if (HAS_BUG(1) && between)
 			continue;
 		persist(&parts[i].account->balance, 8);
 	}

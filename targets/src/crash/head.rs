@@ -19,6 +19,8 @@ pub(crate) struct Head {
     pub grammar: Option<String>,
     /// What the bugs do to a user; of all variants if there is a grammar.
     pub bugs: Vec<Bug>,
+    /// Sets of bugs that one program can have together; unless the head says so: all of them.
+    pub together: Vec<Vec<Variant>>,
 }
 
 /// What a user sees of a bug.
@@ -32,7 +34,7 @@ pub struct Bug {
 }
 
 /// The keys that a head can have; any other `//!` line is prose.
-const KEYS: [&str; 7] = ["variants", "run", "recover", "env", "flags", "options", "grammar"];
+const KEYS: [&str; 8] = ["variants", "run", "recover", "env", "flags", "options", "grammar", "together"];
 /// What a program that takes operations is run and recovered by, unless it says otherwise.
 const WITH_OPERATIONS: [&str; 2] = ["{bin}", "{pool}"];
 
@@ -47,6 +49,7 @@ impl Head {
             options: Vec::new(),
             grammar: None,
             bugs: Vec::new(),
+            together: Vec::new(),
         };
         for (number, line) in (1..).zip(text.lines()) {
             let Some(comment) = line.strip_prefix("//!") else { break };
@@ -64,10 +67,14 @@ impl Head {
             head.run = if head.run.is_empty() { WITH_OPERATIONS.map(str::to_owned).to_vec() } else { head.run };
             head.recover = if head.recover.is_empty() { head.run.clone() } else { head.recover };
         }
+        if head.together.is_empty() {
+            head.together.push((1..=head.variants).map(Variant).collect());
+        }
         let missing = match &head {
             Head { variants: 0, .. } => Some("variants"),
             Head { run, .. } if run.is_empty() => Some("run"),
             Head { recover, .. } if recover.is_empty() => Some("recover"),
+            Head { together, variants, .. } if !is_each_once(together, *variants) => Some("together"),
             Head { grammar: Some(_), bugs, variants, .. } if !are_all(bugs, *variants) => Some("bug N"),
             _ => None,
         };
@@ -86,6 +93,10 @@ impl Head {
             "flags" => self.flags = words(),
             "options" => self.options = words(),
             "grammar" => self.grammar = Some(value.to_owned()),
+            "together" => {
+                let set = |set: &str| set.split_whitespace().map(|bug| bug.parse().ok().map(Variant)).collect();
+                self.together = value.split('|').map(set).collect::<Option<_>>()?;
+            }
             "env" => {
                 for word in value.split_whitespace() {
                     let (name, value) = word.split_once('=')?;
@@ -100,6 +111,13 @@ impl Head {
         }
         Some(())
     }
+}
+
+/// Is each variant in one of the sets?
+fn is_each_once(sets: &[Vec<Variant>], variants: u32) -> bool {
+    let mut all: Vec<Variant> = sets.concat();
+    all.sort_unstable();
+    all.into_iter().eq((1..=variants).map(Variant))
 }
 
 /// Is there one line for each variant, in order?
@@ -134,6 +152,16 @@ mod tests {
         let without = text.replace("bug 1: ", "bug 2: ");
         let error = Head::parse(Path::new("x.c"), &without).expect_err("bug 1 is missing");
         assert!(error.to_string().contains("no `//! bug N:` line"), "{error}");
+    }
+
+    #[test]
+    fn bugs_are_together_unless_the_head_parts_them() {
+        let sets = |more: &str| Head::parse(Path::new("x.c"), &format!("{HEAD}{more}")).map(|head| head.together);
+        assert_eq!(sets("").expect("a valid head"), [[Variant(1), Variant(2)]]);
+        assert_eq!(sets("//! together: 1 | 2\n").expect("a valid head"), [[Variant(1)], [Variant(2)]]);
+        for wrong in ["1", "1 2 | 2", "1 | two"] {
+            assert!(sets(&format!("//! together: {wrong}\n")).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -44,6 +44,8 @@ pub struct CrashTarget {
     pub grammar: Option<PathBuf>,
     /// What its bugs do, if it takes operations.
     pub bugs: Vec<Bug>,
+    /// Sets of bugs that one program can have together.
+    pub together: Vec<Vec<Variant>>,
     flags: Vec<String>,
     language: Language,
     /// The folder of the suite.
@@ -111,12 +113,12 @@ impl CrashTarget {
         let head = Head::parse(&source, &text)?;
         let expectations = marker::parse(&source, &text, head.variants)?;
         let name = source.strip_prefix(suite).unwrap_or(&source).with_extension("").display().to_string();
-        let Head { variants, run, recover, env, flags, options, grammar, bugs } = head;
+        let Head { variants, run, recover, env, flags, options, grammar, bugs, together } = head;
         let grammar = grammar.map(|file| suite.join(file));
         let suite = suite.to_owned();
         #[rustfmt::skip]
         let target = CrashTarget {
-            name, source, variants, run, recover, env, options, expectations, grammar, bugs, flags, language, suite,
+            name, source, variants, run, recover, env, options, expectations, grammar, bugs, together, flags, language, suite,
         };
         Ok(Some(target))
     }
@@ -143,6 +145,11 @@ impl CrashTarget {
 
     /// Builds one variant into `folder`, unless it is there already. Returns the executable.
     pub fn build(&self, variant: Variant, folder: &Path) -> Result<PathBuf, TargetError> {
+        self.build_together(&[variant], folder)
+    }
+
+    /// Builds a program with all of these bugs into `folder`, unless it is there already. Returns the executable.
+    pub fn build_together(&self, bugs: &[Variant], folder: &Path) -> Result<PathBuf, TargetError> {
         let include = self.suite.join("include");
         let mut sources = vec![self.source.clone()];
         // What the programs with operations share includes what the others share.
@@ -153,27 +160,33 @@ impl CrashTarget {
             let is_header = |path: &PathBuf| path.extension().is_some_and(|e| e == "h" || e == "hpp");
             sources.extend(entries(folder)?.into_iter().filter(is_header));
         }
-        let output = folder.join(format!("{}-{variant}", self.name));
-        compile(self.compiler(variant, &include), &output, &sources)?;
+        let numbers: Vec<String> = bugs.iter().map(Variant::to_string).collect();
+        let output = folder.join(format!("{}-{}", self.name, numbers.join("-")));
+        compile(self.compiler(bugs, &include), &output, &sources)?;
         Ok(output)
     }
 
-    fn compiler(&self, variant: Variant, include: &Path) -> Command {
+    fn compiler(&self, bugs: &[Variant], include: &Path) -> Command {
         let mut command;
+        let bits: u64 = bugs.iter().map(|bug| 1 << bug.0).sum();
         match self.language {
             Language::C | Language::Cxx => {
                 command = Command::new(if self.language == Language::C { "cc" } else { "c++" });
                 command.args(["-g", "-O1", "-Wall", "-Wextra", "-mclwb", "-mclflushopt", "-pthread"]);
-                command.arg(format!("-DBUG={variant}")).arg("-I").arg(include).arg(&self.source);
+                match bugs {
+                    [bug] => command.arg(format!("-DBUG={bug}")),
+                    _ => command.arg(format!("-DBUGS={bits}")),
+                };
+                command.arg("-I").arg(include).arg(&self.source);
             }
             Language::Rust => {
                 command = Command::new(env::var_os("RUSTC").unwrap_or_else(|| "rustc".into()));
                 // The crate's name is not that of the file: `-o` names the output, and a hyphen would not do.
                 command.args(["--edition", "2024", "-g", "-C", "opt-level=1", "--crate-name", "target"]);
-                command.arg("--cfg").arg(format!("bug=\"{variant}\"")).arg(&self.source);
+                command.arg(&self.source);
             }
         }
-        command.args(&self.flags).env("BUG", variant.to_string());
+        command.args(&self.flags).env("BUGS", bits.to_string());
         command
     }
 }
