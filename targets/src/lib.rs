@@ -6,6 +6,7 @@
 //! `libpmemobj-dev` ships. Built files go where the caller says and are reused while their sources and command lines stay
 //! the same.
 
+pub mod blind;
 mod compile;
 mod cpu;
 pub mod crash;
@@ -13,6 +14,7 @@ mod directives;
 mod error;
 mod expectation;
 pub mod fs;
+pub mod generated;
 pub mod pmdk;
 mod program;
 mod skip;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, bench_lint, book, build, conformance, licences, pmdk, real_programs, test, vm_kit};
+use crate::{bench, bench_lint, blind, book, build, conformance, licences, pmdk, real_programs, test, vm_kit};
 
 /// Chores of the Fencepost project.
 #[derive(Debug, Parser)]
@@ -31,6 +31,8 @@ enum Chore {
     VmKit,
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
     Test(test::Test),
+    /// Check programs with several bugs at once, with default options, and count what is reported.
+    Blind(blind::Blind),
     /// Render the documentation as a small static book.
     Book(book::Book),
     /// Check the licences and sources of all dependencies against deny.toml: the part of `cargo deny check` that needs no network.
@@ -63,6 +65,7 @@ impl Cli {
             Chore::RealPrograms(chore) => chore.run(),
             Chore::VmKit => vm_kit::run(),
             Chore::Test(chore) => chore.run(),
+            Chore::Blind(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),
             Chore::Licences => licences::check(),
             Chore::Bench(Bench::Record(chore)) => chore.run(),

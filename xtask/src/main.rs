@@ -2,6 +2,7 @@
 
 mod bench;
 mod bench_lint;
+mod blind;
 mod book;
 mod build;
 mod cli;

@@ -1,6 +1,7 @@
 //! A hash table of two levels (after Level hashing): tokens commit; a full table grows by draining its lower level upwards.
 //! variants: 8
 //! grammar: kv.toml
+//! together: 1 2 3 4 6 7 | 5 | 8
 //! bug 1: wrong value — a new key is there with another value, insert
 //! bug 2: resurrected key — a deleted key is back in the slot of a new one, insert
 //! bug 3: lost key — neither the old nor the new value, update

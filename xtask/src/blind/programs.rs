@@ -1,0 +1,48 @@
+//! The programs: sets of bugs of the targets, and generated ones.
+
+use targets::crash::{self, CrashTarget, Variant};
+use targets::generated::Bug;
+
+/// A program to check.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub name: String,
+    pub program: Program,
+}
+
+#[derive(Clone, Debug)]
+pub enum Program {
+    Target(Box<CrashTarget>, Vec<Variant>),
+    Generated(Vec<Bug>),
+}
+
+/// How many bugs the generated programs have.
+const SIZES: [usize; 7] = [2, 4, 8, 12, 18, 24, 30];
+
+pub fn cases() -> anyhow::Result<Vec<Case>> {
+    let mut cases = Vec::new();
+    for size in SIZES {
+        // Another mixture for each; every fifth slot or so is right.
+        let bugs: Vec<Bug> =
+            (0..).map(|number| Bug::ALL[(number * 3 + size) % Bug::ALL.len()]).take(size * 5 / 4).collect();
+        cases.push(Case { name: format!("generated/{size}"), program: Program::Generated(bugs) });
+    }
+    for (suite, targets) in [("ops", crash::with_operations()?), ("crash", crash::all()?)] {
+        for target in targets {
+            // They have one bug each, or need something that the check does not know by itself.
+            if target.name.starts_with("files/") {
+                continue;
+            }
+            for set in &target.together {
+                let numbers = if target.together.len() == 1 { String::new() } else { format!(":{}", joined(set)) };
+                let name = format!("{suite}/{}{numbers}", target.name);
+                cases.push(Case { name, program: Program::Target(Box::new(target.clone()), set.clone()) });
+            }
+        }
+    }
+    Ok(cases)
+}
+
+fn joined(set: &[Variant]) -> String {
+    set.iter().map(Variant::to_string).collect::<Vec<_>>().join("+")
+}
