@@ -188,6 +188,10 @@ impl Named {
             return vec![format!("{} hang", rule(cause.class))];
         }
         let function = guilty.function.as_deref().unwrap_or_default();
+        if is_order_of_lines(cause) {
+            // However the lines come into another order: it is the same listing.
+            return vec![RULE_OF_LISTINGS.to_owned()];
+        }
         let is_lost = match cause.class {
             Class::Durability => true,
             Class::Ordering => !cause.program_order_is_wrong,
@@ -218,15 +222,19 @@ impl Named {
                 address: cause.point.at.0,
             });
         }
-        let title = Title::Broken { promise: Box::new(self.broken(cause)), during_recovery: false };
+        let title = if is_order_of_lines(cause) {
+            Title::Rule("a listing comes in another order after a power failure".to_owned())
+        } else {
+            self.title(cause)
+        };
         // A loop is caught here or there; the store that leads to it is the same in every run.
         let known_by =
             self.present.first().or(self.missing.first()).filter(|_| is_hang(cause)).map(|store| &store.location);
         Finding {
-            id: FindingId::new(rule(cause.class), known_by.unwrap_or(&locations[0])),
-            rule: rule(cause.class).to_owned(),
+            id: FindingId::new(rule_of(cause), known_by.unwrap_or(&locations[0])),
+            rule: rule_of(cause).to_owned(),
             class: cause.class,
-            severity: Severity::Error,
+            severity: if is_order_of_lines(cause) { Severity::Warning } else { Severity::Error },
             title,
             locations,
             count: cause.explains,
@@ -249,6 +257,10 @@ impl Named {
         }
     }
 
+    fn title(&self, cause: &RootCause) -> Title {
+        Title::Broken { promise: Box::new(self.broken(cause)), during_recovery: false }
+    }
+
     /// What the cause breaks.
     fn broken(&self, cause: &RootCause) -> BrokenPromise {
         let (missing, present) = (self.missing.first().cloned(), self.present.first().cloned());
@@ -268,6 +280,17 @@ impl Named {
             _ => BrokenPromise::Survives { at: self.recovery.first().cloned() },
         }
     }
+}
+
+/// The rule of listings whose order differs; `fencepost explain` has a page on it.
+const RULE_OF_LISTINGS: &str = "FP0606";
+
+fn rule_of(cause: &RootCause) -> &'static str {
+    if is_order_of_lines(cause) { RULE_OF_LISTINGS } else { rule(cause.class) }
+}
+
+fn is_order_of_lines(cause: &RootCause) -> bool {
+    matches!(cause.verdict.symptom(), Some(Symptom::OtherOrder { .. }))
 }
 
 fn is_hang(cause: &RootCause) -> bool {

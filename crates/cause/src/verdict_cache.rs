@@ -18,7 +18,7 @@ pub struct VerdictCache {
     /// None: every state is to be run.
     read_tree: Option<ReadTree>,
     /// The positions of the search: what holds for one says nothing about another.
-    positions: Arc<CrashPositions>,
+    pub positions: Arc<CrashPositions>,
     /// Repairs that the search assumed.
     pub assumed: Arc<AssumedRepairs>,
     /// Of the walk that [`VerdictCache::arrive`] is told of.

@@ -1,23 +1,28 @@
 //! A second power failure, during recovery: recovery is recorded on a crash image, and its own crash states are searched as
 //! those of the workload were. A recovery that survives its own failure everywhere is idempotent where it matters.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crash::outcome::PointOutcome;
 use crash::points::Point;
 use crash::rounds::{Selection, Shard};
-use crash::search::SearchOptions;
+use crash::search::{Budget, SearchOptions};
 use crash::strategy::StrategySpec;
 use crash::walk::{Walk, WalkError};
 use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::note::RunNote;
+use operation::equivalence::Equivalence;
 use supervise::probe::Substituted;
 use supervise::temporary::Temporary;
+use trace::event::EventKind;
 use trace::{ReadError, TraceReader};
+use verdict::position::CrashPosition;
 
 use crate::session::{CheckSession, SessionError};
 use crash::assignment::Assignment;
@@ -25,8 +30,52 @@ use persistency::point::PointError;
 use runner::record_recovery::{RecordRecoveryError, RecoveryRecording, put_image};
 use runner::runner::{Plan, Runner};
 
-/// What to record at most: each recording is searched on its own.
-const RECORDINGS: usize = 12;
+/// Of the time, what is kept for recoveries where that is asked for: a quarter.
+const KEPT: u32 = 4;
+
+/// What recoveries may take where nobody asked, of the budget and in all.
+const LITTLE: u32 = 10;
+const LITTLE_AT_MOST: Duration = Duration::from_secs(5);
+
+/// How much is done about a second power failure.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AgainShare {
+    #[default]
+    None,
+    /// A few recoveries, for a short time, if nothing else was found.
+    Little,
+    /// As many as there is time for, and a share of the budget.
+    Whole,
+}
+
+impl AgainShare {
+    /// What to record at most: each recording is searched on its own.
+    fn recordings(self) -> usize {
+        match self {
+            AgainShare::None => 0,
+            AgainShare::Little => 2,
+            AgainShare::Whole => 12,
+        }
+    }
+
+    /// When the search must end, so that there is time for recoveries.
+    pub(crate) fn leaves(self, deadline: Option<Instant>) -> Option<Instant> {
+        let now = Instant::now();
+        let kept = |deadline: Instant| deadline.saturating_duration_since(now) / KEPT;
+        deadline.map(|deadline| if self == AgainShare::Whole { deadline - kept(deadline) } else { deadline })
+    }
+
+    /// When recoveries must end. `deadline` is that of the whole check.
+    fn ends(self, deadline: Option<Instant>, budget: Option<Duration>) -> Option<Instant> {
+        match self {
+            AgainShare::Little => {
+                let time = budget.map_or(LITTLE_AT_MOST, |budget| (budget / LITTLE).min(LITTLE_AT_MOST));
+                Some(Instant::now() + time)
+            }
+            _ => deadline,
+        }
+    }
+}
 
 #[derive(Debug, thiserror::Error)]
 pub enum AgainError {
@@ -53,18 +102,60 @@ pub struct Again {
     pub states_decided: u64,
     pub notes: Vec<RunNote>,
     pub evidence: Vec<Evidence>,
+    /// Every recovery that was chosen was crashed.
+    pub complete: bool,
+}
+
+/// A recovery that was recorded.
+#[derive(Clone, Copy)]
+struct SecondCrash<'a> {
+    reader: &'a TraceReader,
+    private: &'a [Substituted],
+    bundles: &'a Path,
+    /// Where power failed before.
+    point: &'a Point,
+    judged_as: Option<(&'a Arc<Equivalence>, CrashPosition)>,
+    end: Option<Instant>,
+}
+
+/// Has it stored anything to PM?
+fn stores(reader: &TraceReader) -> Result<bool, ReadError> {
+    let mut events = reader.events();
+    while let Some(event) = events.next()? {
+        if matches!(event.kind, EventKind::Store { .. } | EventKind::Rmw { .. } | EventKind::KernelWrite { .. }) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl CheckSession<'_> {
-    /// Crashes the recoveries of some crash points that recovery got right.
-    pub fn again(&self, points: &[PointOutcome], runner: &mut Runner) -> Result<Again, AgainError> {
-        let mut again = Again::default();
+    /// Crashes the recoveries of some crash points that recovery got right. The whole check has this
+    /// budget, and must end then.
+    pub(crate) fn again(
+        &self,
+        points: &[PointOutcome],
+        share: AgainShare,
+        (budget, deadline): (Option<Duration>, Option<Instant>),
+        runner: &mut Runner,
+    ) -> Result<Again, AgainError> {
+        let mut again = Again { complete: true, ..Again::default() };
+        let end = share.ends(deadline, budget);
+        let is_over = || self.is_stopped() || end.is_some_and(|end| Instant::now() >= end);
+        // Nothing is assumed about a recovery.
+        let equivalence = runner.equivalence.as_deref().cloned();
+        let equivalence = equivalence.map(|known| Arc::new(Equivalence { forgiven: BTreeMap::new(), ..known }));
+        runner.equivalence.clone_from(&equivalence);
         let good: Vec<&Point> =
             points.iter().filter(|o| o.failing.is_empty() && o.point.occurrence == 1).map(|o| &o.point).collect();
-        let step = good.len().div_ceil(RECORDINGS * 4).max(1);
+        let step = good.len().div_ceil(share.recordings() * 4).max(1);
         let mut walk = Walk::new(self.reader, self.options.rules)?;
         for point in good.into_iter().step_by(step) {
-            if again.recordings == RECORDINGS || self.is_over() {
+            if again.recordings == share.recordings() {
+                break;
+            }
+            if is_over() {
+                again.complete = false;
                 break;
             }
             walk.advance_to(point.at)?;
@@ -84,37 +175,34 @@ impl CheckSession<'_> {
             let recording = RecoveryRecording {
                 command: &self.plan.recovery,
                 private: &private,
-                limit: self.left(),
+                limit: end.map(|end| end.saturating_duration_since(Instant::now())),
                 cancel: &self.plan.cancel,
             };
             if recording.record(&[], None, &trace)?.interrupted {
+                again.complete = false;
                 break;
             }
+            let reader = TraceReader::open(&trace)?;
+            // What was written may have been written by operations that came after the recovery.
+            if !stores(&reader)? {
+                continue;
+            }
             again.recordings += 1;
+            let left = (share.recordings() + 1 - again.recordings) as u32;
+            let now = Instant::now();
+            let part = end.map(|end| now + end.saturating_duration_since(now) / left);
             let bundles = folder.path().join("bundles");
-            self.search_recovery(&TraceReader::open(&trace)?, &private, &bundles, point, &mut again);
+            let judged_as = equivalence.as_ref().map(|known| (known, known.position(point.at)));
+            let second =
+                SecondCrash { reader: &reader, private: &private, bundles: &bundles, point, judged_as, end: part };
+            self.search_recovery(&second, &mut again);
         }
         Ok(again)
     }
 
-    fn is_over(&self) -> bool {
-        self.is_stopped() || self.left().is_some_and(|left| left.is_zero())
-    }
-
-    /// Until failing states are not looked into any more.
-    fn left(&self) -> Option<Duration> {
-        self.analysis_deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()))
-    }
-
     /// Searches the crash states of a recovery.
-    fn search_recovery(
-        &self,
-        reader: &TraceReader,
-        private: &[Substituted],
-        bundles: &Path,
-        point: &Point,
-        again: &mut Again,
-    ) {
+    fn search_recovery(&self, second: &SecondCrash<'_>, again: &mut Again) {
+        let SecondCrash { reader, private, bundles, point, judged_as, end } = *second;
         let original = |path: &str| private.iter().find(|pool| pool.private == Path::new(path)).map(|pool| &pool.path);
         let pools: Option<Vec<(PathBuf, u64)>> = reader
             .tables()
@@ -124,6 +212,7 @@ impl CheckSession<'_> {
             .collect();
         let Some(pools) = pools.filter(|pools| pools.len() == private.len()) else {
             again.notes.push(RunNote::RecoveryUsesFewPools { event: point.at });
+            again.complete = false;
             return;
         };
         // A recovery is recorded without the files beside the pools.
@@ -146,7 +235,11 @@ impl CheckSession<'_> {
             shard: Shard::WHOLE,
             journal: None,
             merge: &[],
-            again: false,
+            again: AgainShare::None,
+            judged_as,
+            reference_deadline: None,
+            budget: Budget { deadline: end, ..self.budget },
+            analysis_deadline: end.map(|end| end + Duration::from_secs(2)),
             skip_operations: None,
             bundles,
             recovery_from: Some(point.at),
@@ -171,9 +264,11 @@ impl CheckSession<'_> {
             }
             Err(SessionError::NeverRecovers(symptom)) => {
                 again.notes.push(RunNote::SecondRecoveryFails { event: point.at, symptom });
+                again.complete = false;
             }
             Err(error) => {
                 again.notes.push(RunNote::RecoveryNotCrashed { event: point.at, why: error.to_string() });
+                again.complete = false;
             }
         }
     }

@@ -154,6 +154,7 @@ impl<'s> Passes<'s, '_> {
             self.analyse(&failing, &mut runners[0])?;
             let causes = &self.analyser.causes()[known..];
             let is_new = assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?;
+            let is_new = self.forgive(&failing, runners)? || is_new;
             if !is_new || self.is_over() {
                 break;
             }
@@ -171,6 +172,16 @@ impl<'s> Passes<'s, '_> {
             failing = found.into_iter().filter(is_failing).collect();
         }
         Ok(())
+    }
+
+    /// See [`crate::forgive`].
+    fn forgive(&mut self, failing: &[PointOutcome], runners: &mut [Runner]) -> Result<bool, SessionError> {
+        let mut positions = Arc::clone(&self.search.positions);
+        let is_over = || self.is_over();
+        let is_new = self.session.forgive(failing, runners, &mut positions, &is_over)?;
+        self.search.positions = Arc::clone(&positions);
+        self.memory.positions = positions;
+        Ok(is_new)
     }
 
     fn analyse(&mut self, failing: &[PointOutcome], runner: &mut Runner) -> Result<(), SessionError> {

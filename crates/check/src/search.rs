@@ -15,6 +15,7 @@ use record::stop::StopRequest;
 use runner::runner::ServedTree;
 use trace::{ReadError, TraceReader};
 
+use crate::again::AgainShare;
 use crate::code_path::Environment;
 use crate::operations::Operations;
 use crate::session::{CheckSession, Checked, Phase, SessionError};
@@ -65,6 +66,16 @@ pub enum SearchFailed {
 }
 
 impl Search<'_> {
+    /// A check with default strategies does a little of it unasked.
+    fn again(&self) -> AgainShare {
+        let is_check = self.journal.is_none() && self.shard == Shard::WHOLE && self.merge.is_empty();
+        match self.settings.again {
+            true => AgainShare::Whole,
+            false if is_check && self.served.is_none() && self.settings.strategies.is_none() => AgainShare::Little,
+            false => AgainShare::None,
+        }
+    }
+
     /// What was found, and whether `stop` ended it early.
     pub fn run(&self, stop: &StopRequest, on_phase: &(dyn Fn(Phase) + Sync)) -> Result<(Checked, bool), SearchFailed> {
         let reader = self.reader;
@@ -104,7 +115,8 @@ impl Search<'_> {
             reference_deadline: budget.map(|budget| now + budget),
             journal: self.journal.as_deref(),
             merge: self.merge,
-            again: self.settings.again,
+            again: self.again(),
+            judged_as: None,
             skip_operations: self.settings.skip_operations,
             recovery_from: None,
             bundles: &self.settings.bundles,

@@ -29,7 +29,7 @@ use verdict::read::Read;
 use verdict::symptom::Symptom;
 use verdict::verdict::Verdict;
 
-use crate::again::AgainError;
+use crate::again::{AgainError, AgainShare};
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
 use crate::hint::hint;
 use crate::passes::{Searched, Time};
@@ -64,8 +64,10 @@ pub struct CheckSession<'a> {
     pub journal: Option<&'a Path>,
     /// Journals of other searches to put together instead of searching.
     pub merge: &'a [PathBuf],
-    /// Crash recoveries as well.
-    pub again: bool,
+    /// How many recoveries are crashed as well.
+    pub again: AgainShare,
+    /// If this is about a recovery: which answers are right after it, and where the crash came that it recovers from.
+    pub judged_as: Option<(&'a Arc<Equivalence>, CrashPosition)>,
     /// Operations whose crashes are left out, with everything before them; none: crashes in the set-up have their share.
     pub skip_operations: Option<usize>,
     /// The event of the workload at which power failed, if this is about the recovery from that.
@@ -211,7 +213,12 @@ impl CheckSession<'_> {
         let mut positions = Arc::default();
         let (mut setup_end, mut from) = (None, None);
         let before = Instant::now();
-        if let Some(operations) = &self.plan.operations {
+        if let Some((equivalence, position)) = self.judged_as {
+            runners.iter_mut().for_each(|runner| {
+                runner.equivalence = Some(Arc::clone(equivalence));
+                runner.recovers_from = Some(position);
+            });
+        } else if let Some(operations) = &self.plan.operations {
             let count = operations.workload.count();
             let reached = Cell::new(0);
             let goes_on = |next: usize| {
@@ -247,12 +254,19 @@ impl CheckSession<'_> {
         if let Some(served) = &self.plan.served {
             positions = Arc::new(served.judge.positions());
         }
-        let looks = self.recovers_at_the_end(&mut runners[0])?;
+        let looks = match self.recovers_at_the_end(&mut runners[0]) {
+            Err(SessionError::NeverRecovers(symptom)) if self.judged_as.is_none() && symptom.is_about_answers() => {
+                return self.lost_without_crash(survey, *symptom, &mut runners[0], reference_notes);
+            }
+            looks => looks?,
+        };
         let options = self.with_recoveries(survey, &mut runners[0], on_phase)?;
         let mut options = options.unwrap_or_else(|| self.options.clone());
         options.selection.from = options.selection.from.max(from);
         let session = CheckSession { options: &options, bundles_option: self.bundles_option.clone(), ..*self };
-        let time = self.time(begun, before.elapsed(), setup_end);
+        let mut time = self.time(begun, before.elapsed(), setup_end);
+        let whole = time.budget.deadline;
+        time.budget.deadline = self.again.leaves(whole);
         let Searched { points, mut coverage, mut notes, analysis, assumed } =
             session.search_and_analyse(survey, &mut runners, &positions, time, on_phase)?;
         notes.extend(reference_notes);
@@ -288,12 +302,20 @@ impl CheckSession<'_> {
         }
         on_phase(Phase::Confirm);
         let (mut findings, mut evidence) = session.confirmed(&causes, runner, &mut notes)?;
-        if self.again && !self.plan.cancel.is_cancelled() {
+        // What a recovery does wrong is looked for by itself where the program is right.
+        let share = if findings.is_empty() || self.again == AgainShare::Whole { self.again } else { AgainShare::None };
+        if share != AgainShare::None && !self.is_stopped() && !self.plan.cancel.is_cancelled() {
             on_phase(Phase::Again);
-            let again = self.again(&points, runner).map_err(Box::new)?;
-            let (recoveries, states) = (again.recordings as u64, again.states_decided);
-            notes.push(RunNote::RecoveriesCrashed { recoveries, states });
-            notes.extend(again.notes);
+            let budget = self.budget.deadline.map(|end| end.saturating_duration_since(begun));
+            let again = self.again(&points, share, (budget, whole), runner).map_err(Box::new)?;
+            if share == AgainShare::Whole {
+                let (recoveries, states) = (again.recordings as u64, again.states_decided);
+                notes.push(RunNote::RecoveriesCrashed { recoveries, states });
+                notes.extend(again.notes);
+                if !again.complete {
+                    coverage.withdraw_exhaustive();
+                }
+            }
             findings.extend(again.findings);
             evidence.extend(again.evidence);
         }
@@ -363,6 +385,17 @@ impl CheckSession<'_> {
         runner: &mut Runner,
         notes: &mut Vec<RunNote>,
     ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
+        self.confirmed_as(causes, runner, notes, &|_| {})
+    }
+
+    /// `rename` may give a finding another rule before it is kept.
+    pub(crate) fn confirmed_as(
+        &self,
+        causes: &[RootCause],
+        runner: &mut Runner,
+        notes: &mut Vec<RunNote>,
+        rename: &dyn Fn(&mut Finding),
+    ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
         let rules = self.options.rules;
         let mut crash_paths = Vec::new();
         for cause in causes {
@@ -382,11 +415,13 @@ impl CheckSession<'_> {
         }
         let (mut findings, mut evidence) = (Vec::new(), Vec::new());
         let equivalence = runner.equivalence.clone();
-        let mut clusters =
-            equivalence.as_ref().map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
+        // A recovery has no operations of its own.
+        let own = equivalence.as_ref().filter(|_| self.judged_as.is_none());
+        let mut clusters = own.map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
         for Explained { mut finding, causes: numbers } in
             explain(causes, &crash_paths, self.reader.tables(), self.libraries)
         {
+            rename(&mut finding);
             let mut shown = None;
             let mut cancelled = false;
             for &number in numbers.iter().take(3) {
@@ -407,7 +442,7 @@ impl CheckSession<'_> {
                 continue;
             };
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
-            self.place(&mut finding, equivalence.as_deref());
+            self.place(&mut finding, runner);
             finding.notes.extend(hint(self.reader, self.options, cause)?);
             if let Some(clusters) = &mut clusters {
                 let lost = cause.missing.first().filter(|_| !cause.in_program_order);
@@ -438,13 +473,13 @@ impl CheckSession<'_> {
     }
 
     /// Says where the crash of a finding lies: among the operations, and in which run.
-    fn place(&self, finding: &mut Finding, equivalence: Option<&Equivalence>) {
+    fn place(&self, finding: &mut Finding, runner: &Runner) {
         if let Title::Broken { during_recovery, .. } = &mut finding.title {
             *during_recovery = self.recovery_from.is_some();
         }
         let Some(failure) = &mut finding.failure else { return };
         failure.recovery_from = self.recovery_from;
-        let position = equivalence.map(|equivalence| equivalence.position(failure.crash_point.event));
+        let position = runner.position_at(failure.crash_point.event);
         if let Some(CrashPosition::During(number) | CrashPosition::After(number)) = position {
             failure.crash_point.operation = Some(number as u64);
         }
@@ -456,7 +491,7 @@ impl CheckSession<'_> {
         let view = walk.view();
         let image = view.image(&cause.state)?;
         let pools: Vec<PathBuf> = self.plan.pools.iter().map(|(path, _)| path.clone()).collect();
-        let position = runner.equivalence.as_ref().map(|equivalence| equivalence.position(cause.point.at));
+        let position = runner.position_at(cause.point.at);
         let mut expectation = self.expectation.clone();
         if let (Some(equivalence), Some(position)) = (&runner.equivalence, position) {
             expectation.answers = equivalence.allowed(position);

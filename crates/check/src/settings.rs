@@ -77,7 +77,8 @@ pub struct Settings {
     pub jobs: Option<usize>,
     /// False runs every state, also those that recovery cannot tell from one that was run.
     pub equivalence: bool,
-    /// Let power fail a second time, during recovery.
+    /// Let power fail a second time, during recovery, in a quarter of the budget. Otherwise, if nothing was found with default strategies, a
+    /// few recoveries are crashed.
     pub again: bool,
     /// Operations after the crash, before the readback.
     pub operations_after: usize,
@@ -248,6 +249,7 @@ impl Settings {
                 self.expectation(),
                 plan.operations.as_ref().map(|operations| (
                     operations.workload.fingerprint(),
+                    operations.workload.order,
                     operations.operations_after,
                     &operations.asking
                 ))

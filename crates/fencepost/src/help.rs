@@ -87,6 +87,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "length",
             "operations-after",
             "readback-queries",
+            "readback-order",
             "after-setup",
             "skip-operations",
             "window-separator",

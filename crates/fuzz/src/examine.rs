@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
+use check::again::AgainShare;
 use check::session::{CheckSession, SessionError};
 use crash::rounds::Shard;
 use crash::search::{Budget, SearchOptions};
@@ -122,7 +123,8 @@ impl Examination {
             reference_deadline: None,
             journal: None,
             merge: &[],
-            again: false,
+            again: AgainShare::None,
+            judged_as: None,
             skip_operations: None,
             recovery_from: None,
             bundles: folder,

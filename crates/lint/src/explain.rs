@@ -1,6 +1,7 @@
 //! The explanation pages: what each built-in rule and each class of crash finding means, a bad example and its repair.
 
 use finding::finding::Class;
+use finding::severity::Severity;
 
 macro_rules! page {
     ($id:literal) => {
@@ -17,47 +18,76 @@ macro_rules! pages {
 
 pages![
     "FP0101", "FP0102", "FP0103", "FP0201", "FP0202", "FP0203", "FP0204", "FP0301", "FP0302", "FP0303", "FP0304",
-    "FP0401", "FP0402", "FP0403", "FP0501", "FP0502",
+    "FP0401", "FP0402", "FP0403", "FP0404", "FP0501", "FP0502",
 ];
 
 /// What a crash brought to light. No rule looks for it, so the registry does not have it.
 #[derive(Clone, Copy, Debug)]
 pub struct CrashClass {
     pub id: &'static str,
+    /// What users know it by.
+    pub name: &'static str,
     pub class: Class,
+    pub severity: Severity,
     pub title: &'static str,
     pub page: &'static str,
 }
 
 /// The classes of findings that crash states and recovery runs lead to.
-pub const CRASH_CLASSES: [CrashClass; 5] = [
+pub const CRASH_CLASSES: [CrashClass; 7] = [
     CrashClass {
         id: "FP0601",
+        name: "durability",
         class: Class::Durability,
+        severity: Severity::Error,
         title: "a store that recovery needs is never made durable",
         page: page!("FP0601"),
     },
     CrashClass {
         id: "FP0602",
+        name: "ordering",
         class: Class::Ordering,
+        severity: Severity::Error,
         title: "stores can reach PM in an order that recovery does not survive",
         page: page!("FP0602"),
     },
     CrashClass {
         id: "FP0603",
+        name: "atomicity",
         class: Class::Atomicity,
+        severity: Severity::Error,
         title: "stores that belong together can be torn apart by a crash",
         page: page!("FP0603"),
     },
     CrashClass {
         id: "FP0604",
+        name: "recovery",
         class: Class::Recovery,
+        severity: Severity::Error,
         title: "recovery crashes or hangs on what a crash left",
         page: page!("FP0604"),
     },
     CrashClass {
+        id: "FP0605",
+        name: "lost-without-crash",
+        class: Class::Durability,
+        severity: Severity::Error,
+        title: "what the complete run acknowledged is not there after reopening, without any power failure",
+        page: page!("FP0605"),
+    },
+    CrashClass {
+        id: "FP0606",
+        name: "listing-order",
+        class: Class::Ordering,
+        severity: Severity::Warning,
+        title: "a listing comes in another order after a power failure",
+        page: page!("FP0606"),
+    },
+    CrashClass {
         id: "FP0701",
+        name: "breakdown",
         class: Class::Breakdown,
+        severity: Severity::Error,
         title: "the program crashes or hangs without any power failure",
         page: page!("FP0701"),
     },
@@ -67,7 +97,7 @@ pub const CRASH_CLASSES: [CrashClass; 5] = [
 pub fn page(wanted: &str) -> Option<&'static str> {
     let rule = PAGES.iter().find(|(known, _)| known.eq_ignore_ascii_case(wanted)).map(|(_, page)| *page);
     let is_wanted =
-        |known: &&CrashClass| known.id.eq_ignore_ascii_case(wanted) || known.class.name().eq_ignore_ascii_case(wanted);
+        |known: &&CrashClass| known.id.eq_ignore_ascii_case(wanted) || known.name.eq_ignore_ascii_case(wanted);
     rule.or_else(|| CRASH_CLASSES.iter().find(is_wanted).map(|known| known.page))
 }
 
@@ -98,8 +128,8 @@ mod tests {
     #[test]
     fn every_class_of_crash_findings_has_one_too() {
         for known in CRASH_CLASSES {
-            check(known.id, known.class.name(), "error");
-            assert_eq!(page(known.class.name()), Some(known.page));
+            check(known.id, known.name, known.severity.name());
+            assert_eq!(page(known.name), Some(known.page));
         }
     }
 }

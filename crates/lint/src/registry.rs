@@ -8,10 +8,10 @@ use crate::lint::Active;
 use crate::rule::Rule;
 use crate::rules::{
     clean_flush::CleanFlush, clflush::Clflush, dirty_overwrite::DirtyOverwrite, flush_not_fenced::FlushNotFenced,
-    large_copy::LargeCopy, nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, redundant_logging::RedundantLogging,
-    repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable, transient_data::TransientData,
-    unlogged_store::UnloggedStore, unordered_lines::UnorderedLines, useless_fence::UselessFence,
-    volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
+    large_copy::LargeCopy, nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, open_transaction::OpenTransaction,
+    redundant_logging::RedundantLogging, repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable,
+    transient_data::TransientData, unlogged_store::UnloggedStore, unordered_lines::UnorderedLines,
+    useless_fence::UselessFence, volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
 };
 
 /// What the user has changed about rules.
@@ -100,6 +100,7 @@ pub fn built_in(settings: &Settings) -> Vec<Box<dyn Rule>> {
         Box::new(RedundantLogging),
         Box::new(UnloggedStore),
         Box::new(WithoutTransaction::new(settings.transaction_types.clone())),
+        Box::new(OpenTransaction),
         Box::new(Clflush),
         Box::<LargeCopy>::default(),
     ]

@@ -62,7 +62,12 @@ impl Answers {
 
     /// The first operation that is answered differently, or not at all.
     pub fn first_difference(&self, other: &Answers) -> Option<usize> {
-        (0..self.count().max(other.count())).find(|&number| self.get(number) != other.get(number))
+        self.differences(other).next()
+    }
+
+    /// The operations that are answered differently, or not at all.
+    pub fn differences<'a>(&'a self, other: &'a Answers) -> impl Iterator<Item = usize> + 'a {
+        (0..self.count().max(other.count())).filter(|&number| self.get(number) != other.get(number))
     }
 }
 

@@ -10,6 +10,7 @@
 //!
 //! [readback]
 //! queries = ["g {key}", "n"]
+//! order = "any"        # of the lines of an answer; "fixed" if it matters
 //!
 //! [keys]
 //! range = 1000
@@ -52,10 +53,22 @@ impl Kind {
     }
 }
 
+/// Does the order of the lines of an answer matter?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LineOrder {
+    /// A listing may come in any order.
+    Any,
+    /// Another order is another answer.
+    Fixed,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grammar {
     pub kinds: Vec<Kind>,
     pub queries: Vec<Vec<Piece>>,
+    /// Of the lines of their answers.
+    pub order: Option<LineOrder>,
     /// Keys are below this.
     pub keys: u64,
     /// Values are below this.
@@ -108,6 +121,7 @@ struct File {
 struct Readback {
     #[serde(default)]
     queries: Vec<String>,
+    order: Option<LineOrder>,
 }
 
 #[derive(Default, Deserialize)]
@@ -162,7 +176,7 @@ impl Grammar {
             return Err(GrammarError::NoFirstKey);
         }
         let (keys, values) = (file.keys.range.unwrap_or(KEYS).max(1), file.values.range.unwrap_or(VALUES).max(1));
-        Ok(Grammar { kinds, queries, keys, values })
+        Ok(Grammar { kinds, queries, order: file.readback.order, keys, values })
     }
 }
 
@@ -209,6 +223,10 @@ mod tests {
         let put = [text("i "), Piece::Hole(Hole::NewKey), text("="), Piece::Hole(Hole::Value), text(";")];
         assert_eq!(grammar.kinds[0].template, put);
         assert_eq!(grammar.queries, [vec![text("g "), Piece::Hole(Hole::Key)]]);
+        assert_eq!(grammar.order, None);
+        let any = Grammar::parse("[operations]\na = \"x\"\n[readback]\nqueries = [\"l\"]\norder = \"any\"").unwrap();
+        assert_eq!(any.order, Some(LineOrder::Any));
+        assert!(matches!(error("[operations]\na = \"x\"\n[readback]\norder = \"some\""), GrammarError::Syntax(_)));
     }
 
     #[test]

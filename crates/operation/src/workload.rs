@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use recover::command::{MAX_ANSWERS, MAX_STRETCHES};
 
+use crate::grammar::LineOrder;
 use crate::queries::Queries;
 use crate::resumed::EXIT;
 
@@ -20,6 +21,8 @@ pub struct Workload {
     parts: Vec<Vec<Range<u64>>>,
     /// What kind of operation each is, if somebody has names for them.
     kinds: Vec<String>,
+    /// Of the lines of answers to queries, if somebody has said.
+    pub order: Option<LineOrder>,
 }
 
 /// Operations and queries of a program that reads them from standard input: one run is given all of them, and the end of the
@@ -68,7 +71,8 @@ impl Workload {
         }
         let queries = Queries::of(&text, &operations, &readback);
         let parts = vec![Vec::new(); operations.len()];
-        let workload = Workload { text: text.into(), operations, readback, queries, parts, kinds: Vec::new() };
+        let workload =
+            Workload { text: text.into(), operations, readback, queries, parts, kinds: Vec::new(), order: None };
         match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),

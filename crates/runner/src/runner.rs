@@ -158,6 +158,8 @@ pub struct Runner {
     at: EventId,
     /// Judges by the answers to operations, once it is known which are right.
     pub equivalence: Option<Arc<Equivalence>>,
+    /// What was recorded is a recovery from a crash in this position: after another crash the same answers are right.
+    pub recovers_from: Option<CrashPosition>,
     /// The position whose command the server runs, where it depends on the position.
     served: Option<CrashPosition>,
     /// Those of other positions, the last ones at the end: searches come back to them.
@@ -221,6 +223,7 @@ impl Runner {
             stale: true,
             at: EventId(0),
             equivalence: None,
+            recovers_from: None,
             served: None,
             parked: Vec::new(),
             last: None,
@@ -349,7 +352,13 @@ impl Runner {
 
     /// Where among the operations the crash of this image came.
     pub fn position(&self, image: &CrashImage<'_>) -> Option<CrashPosition> {
-        self.equivalence.as_ref().map(|equivalence| equivalence.position(image.guaranteed().at()))
+        self.position_at(image.guaranteed().at())
+    }
+
+    /// Where among the operations a crash just before this event comes.
+    pub fn position_at(&self, at: EventId) -> Option<CrashPosition> {
+        let equivalence = self.equivalence.as_ref()?;
+        Some(self.recovers_from.unwrap_or_else(|| equivalence.position(at)))
     }
 
     fn serve(&mut self, position: Option<CrashPosition>) -> Result<Observation, RunnerError> {

@@ -1,5 +1,7 @@
 //! Where among the operations a crash came.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use trace::event::EventId;
 
@@ -42,17 +44,31 @@ impl CrashPosition {
 pub struct CrashPositions {
     /// Ascending.
     boundaries: Vec<EventId>,
+    /// The numbers of positions whose standard has changed.
+    renewed: BTreeMap<u64, u64>,
+    renewals: u64,
 }
 
 impl CrashPositions {
     /// Each of these events is the first of its position.
     pub fn new(mut boundaries: Vec<EventId>) -> CrashPositions {
         boundaries.sort_unstable();
-        CrashPositions { boundaries }
+        CrashPositions { boundaries, ..CrashPositions::default() }
+    }
+
+    /// From now on the position of a crash just before this event is judged by another standard: what was learnt there holds no longer.
+    pub fn renew(&mut self, at: EventId) {
+        self.renewals += 1;
+        self.renewed.insert(self.place(at), self.boundaries.len() as u64 + self.renewals);
     }
 
     /// The position of a crash just before this event.
     pub fn number(&self, at: EventId) -> u64 {
+        let place = self.place(at);
+        self.renewed.get(&place).copied().unwrap_or(place)
+    }
+
+    fn place(&self, at: EventId) -> u64 {
         self.boundaries.partition_point(|boundary| *boundary <= at) as u64
     }
 }
@@ -75,5 +91,17 @@ mod tests {
         let numbers = [0, 4, 5, 19, 20, 99].map(|at| positions.number(EventId(at)));
         assert_eq!(numbers, [0, 0, 2, 2, 3, 3]);
         assert_eq!(CrashPositions::default().number(EventId(7)), 0);
+    }
+
+    #[test]
+    fn a_renewed_position_has_a_number_of_its_own() {
+        let mut positions = CrashPositions::new(vec![EventId(5), EventId(20)]);
+        let before = [0, 5, 20].map(|at| positions.number(EventId(at)));
+        positions.renew(EventId(7));
+        let once = positions.number(EventId(5));
+        positions.renew(EventId(6));
+        let twice = positions.number(EventId(5));
+        assert_eq!([0, 20].map(|at| positions.number(EventId(at))), [before[0], before[2]]);
+        assert!(!before.contains(&once) && !before.contains(&twice) && once != twice);
     }
 }

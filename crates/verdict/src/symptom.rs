@@ -30,6 +30,8 @@ pub enum Symptom {
     },
     /// Each answer is right in some run without a crash, but not all of them in one.
     MixedAnswers { operation: Option<OperationName>, half_done: Option<HalfDone>, crash: AtCrash },
+    /// Every answer is right, but for the order of the lines of a listing.
+    OtherOrder { operation: Option<OperationName>, crash: AtCrash },
     /// The output as a whole has none of the right sequences of answers: more is not known without instrumentation.
     WrongOutput { crash: Option<AtCrash> },
     /// The daemon of a file system ended as it should not, after a crash in this operation or after it had returned.
@@ -138,6 +140,11 @@ impl fmt::Display for SymptomKey {
 }
 
 impl Symptom {
+    /// The program recovered and ended as it should, and answered wrongly.
+    pub fn is_about_answers(&self) -> bool {
+        matches!(self, Symptom::WrongAnswer { .. } | Symptom::MixedAnswers { .. } | Symptom::WrongOutput { .. })
+    }
+
     pub fn key(&self) -> SymptomKey {
         let of = |operation: &Option<OperationName>| operation.as_ref().map_or("?", |known| &known.word).to_owned();
         SymptomKey(match self {
@@ -149,6 +156,7 @@ impl Symptom {
             Symptom::OperationFailed { operation, .. } => format!("end of {}", operation.word),
             Symptom::WrongAnswer { operation, .. } => format!("answer of {}", of(operation)),
             Symptom::MixedAnswers { operation, .. } => format!("mixed answers of {}", of(operation)),
+            Symptom::OtherOrder { operation, .. } => format!("order of {}", of(operation)),
             Symptom::WrongOutput { .. } => "answers".to_owned(),
             Symptom::NoTree { .. } => "no tree".to_owned(),
             Symptom::WrongTree { promise, .. } => promise.clone(),

@@ -33,7 +33,7 @@ impl Explain {
             Some(page) => render::ended(render::result(page.trim_end())),
             None => {
                 let known = rules.iter().flat_map(|rule| [&*rule.info().id, &*rule.info().name]);
-                let known = known.chain(CRASH_CLASSES.iter().flat_map(|class| [class.id, class.class.name()]));
+                let known = known.chain(CRASH_CLASSES.iter().flat_map(|class| [class.id, class.name]));
                 render::error(format_args!("there is no rule `{wanted}`{}", did_you_mean(wanted, known)));
                 render::help("`fencepost explain` lists all rules");
                 Exit::Usage
@@ -52,7 +52,7 @@ fn list() -> std::io::Result<()> {
         line(&info.id, &info.name, info.severity, &info.title, off)?;
     }
     for known in CRASH_CLASSES {
-        line(known.id, known.class.name(), Severity::Error, known.title, "")?;
+        line(known.id, known.name, known.severity, known.title, "")?;
     }
     Ok(())
 }

@@ -91,6 +91,11 @@ impl Transactions {
         self.thread(thread).is_some_and(|tx| !tx.working.is_empty())
     }
 
+    /// Where the transaction began that the thread is in.
+    pub fn open(&self, thread: ThreadId) -> Option<SiteId> {
+        self.thread(thread).filter(|tx| !tx.working.is_empty())?.began
+    }
+
     /// Where the thread's transaction began, if it is certain that it does not cover these bytes of its pool.
     pub fn uncovered(&self, thread: ThreadId, place: Place, len: u64) -> Option<SiteId> {
         let tx = self.thread(thread)?;

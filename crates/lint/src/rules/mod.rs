@@ -9,6 +9,7 @@ pub mod large_copy;
 pub mod library_state;
 pub mod nt_not_fenced;
 pub mod nt_only_flush;
+pub mod open_transaction;
 pub mod redundant_logging;
 pub mod repeated_flush;
 pub mod store_not_durable;

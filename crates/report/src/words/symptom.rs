@@ -30,6 +30,14 @@ pub fn symptom(symptom: &Symptom) -> String {
             let (got, expected) = answers(got, expected);
             format!("recovery succeeded, but {operation} returned {got}; expected {expected} ({at})")
         }
+        Symptom::OtherOrder { operation, crash } => {
+            let operation = operation.as_ref().map_or_else(|| "a query".to_owned(), named);
+            let at = at_crash(crash);
+            format!(
+                "recovery succeeded, but {operation} returned the lines that it should in another order; if that is right, say so with \
+                 `order = \"any\"` under [readback] in the grammar or with --readback-order any ({at})"
+            )
+        }
         Symptom::MixedAnswers { half_done: Some(HalfDone { operation, undone, done }), .. } => {
             let name = |one: &Option<OperationName>| one.as_ref().map_or_else(|| "a later one".to_owned(), named);
             format!(

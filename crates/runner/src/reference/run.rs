@@ -4,6 +4,8 @@
 //! The reference runs begin with the pools as they were before the first operation, all stores in PM. A program that cannot be
 //! forked (threads, several processes) is asked in another way: it is started anew on the pools as they were at each boundary.
 
+use std::collections::BTreeMap;
+
 use crash::walk::{Rules, Walk};
 use finding::note::RunNote;
 use operation::answers::{Answers, shown};
@@ -117,8 +119,13 @@ fn failed_without(expected: &Expected) -> Vec<RunNote> {
 
 impl OperationPlan {
     fn reference(&self, boundaries: OperationBoundaries, expected: Expected) -> ReferenceAnswers {
-        let equivalence =
-            Equivalence { workload: self.workload.clone(), boundaries, expected, asking: self.asking.clone() };
+        let equivalence = Equivalence {
+            workload: self.workload.clone(),
+            boundaries,
+            expected,
+            asking: self.asking.clone(),
+            forgiven: BTreeMap::new(),
+        };
         ReferenceAnswers { equivalence, notes: Vec::new(), native: None }
     }
 }

@@ -85,7 +85,8 @@ pub struct CrashOptions {
     /// Run recovery on every state, even if an earlier run shows that it cannot tell the two apart.
     #[arg(long)]
     pub no_equivalence: bool,
-    /// Also simulate power failures during recovery: record and crash the recoveries of some crash points.
+    /// Also simulate power failures during recovery: record and crash the recoveries of some crash points, in a quarter of the
+    /// budget. By default, two recoveries, if nothing else is found.
     #[arg(long)]
     pub again: bool,
     /// Exit with 5 if nothing was found but the search was not exhaustive at every crash point.

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use check::settings::OPERATIONS_AFTER;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use operation::generate::generate;
-use operation::grammar::Grammar;
+use operation::grammar::{Grammar, LineOrder};
 use operation::workload::Workload;
 
 /// More would take longer than they are worth where every crash state asks them.
@@ -36,6 +36,10 @@ pub struct OperationOptions {
     /// Readback queries to ask after a crash: those about operations near the crash, and a sample of the rest.
     #[arg(long, alias = "tail-queries", value_name = "N", default_value_t = QUERIES)]
     pub readback_queries: usize,
+    /// Whether the order of lines in an answer to a query matters: `any`, listings with the same lines are equal; `fixed`, they are not.
+    /// [default: as the grammar says, else a different order is a warning]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    pub readback_order: Option<ReadbackOrder>,
     /// Simulate no crash before the first operation. By default, crashes during setup get a tenth of the budget.
     #[arg(long)]
     pub after_setup: bool,
@@ -45,6 +49,21 @@ pub struct OperationOptions {
     /// TEXT separates operations on one line that run concurrently: they may take effect in any order.
     #[arg(long, value_name = "TEXT")]
     pub window_separator: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ReadbackOrder {
+    Any,
+    Fixed,
+}
+
+impl From<ReadbackOrder> for LineOrder {
+    fn from(order: ReadbackOrder) -> LineOrder {
+        match order {
+            ReadbackOrder::Any => LineOrder::Any,
+            ReadbackOrder::Fixed => LineOrder::Fixed,
+        }
+    }
 }
 
 impl OperationOptions {
@@ -57,6 +76,7 @@ impl OperationOptions {
     pub fn workload(&self) -> Result<Option<Workload>, String> {
         let Some(mut workload) = self.given()? else { return Ok(None) };
         workload.limit_queries(self.readback_queries);
+        workload.order = self.readback_order.map(LineOrder::from).or(workload.order);
         let Some(separator) = &self.window_separator else { return Ok(Some(workload)) };
         if separator.trim().is_empty() {
             return Err("--window-separator must have more in it than spaces".into());
@@ -66,10 +86,12 @@ impl OperationOptions {
 
     fn given(&self) -> Result<Option<Workload>, String> {
         if let Some(path) = &self.grammar {
-            let made = generate(&grammar(path)?, self.count, self.seed);
+            let grammar = grammar(path)?;
+            let made = generate(&grammar, self.count, self.seed);
             let mut workload = Workload::new(made.operations.as_bytes(), made.readback.as_bytes())
                 .map_err(|error| format!("{}: {error}", path.display()))?;
             workload.name_kinds(made.kinds);
+            workload.order = grammar.order;
             return Ok(Some(workload));
         }
         let Some(ops) = &self.ops else { return Ok(None) };

@@ -72,7 +72,7 @@ pub fn known_rules() -> Vec<RuleText> {
     }
     known.extend(CRASH_CLASSES.iter().map(|class| RuleText {
         id: class.id.to_owned(),
-        name: class.class.name().to_owned(),
+        name: class.name.to_owned(),
         title: class.title.to_owned(),
         page: class.page.to_owned(),
     }));
