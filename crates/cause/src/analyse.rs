@@ -35,6 +35,8 @@ pub struct RootCause {
     pub program_order_is_wrong: bool,
     /// Recovery fails with every store in PM.
     pub in_program_order: bool,
+    /// All missing stores become durable in the end, with later stores to their lines.
+    pub by_accident: bool,
     pub point: Point,
     /// The smallest failing state.
     pub state: CrashState,
@@ -265,8 +267,13 @@ fn one<R: Recovery>(
         _ => None,
     };
     let class = if class == Class::Durability && is_late(reader, &missing, repair)? { Class::Ordering } else { class };
+    let mut by_accident = class == Class::Durability;
+    for store in missing.iter().filter(|_| class == Class::Durability) {
+        by_accident &= store_history::fate(reader, store)? == Fate::ByAccident;
+    }
     Ok(RootCause {
         class,
+        by_accident,
         missing,
         present,
         program_order_is_wrong,

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use finding::blame::{self, Libraries};
-use finding::failure::{BrokenPromise, CrashFailure, NamedStore, Remedy, Repair};
-use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
+use finding::failure::{BrokenPromise, CrashFailure, NamedStore, PoolBytes, Remedy, Repair};
+use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Thread, Title};
+use finding::note::Note;
 use finding::severity::Severity;
 use trace::Tables;
 use trace::symbol::Symbolizer;
@@ -81,8 +82,45 @@ pub fn explain(
             None => all.push(Explained { finding: named.finding(&cause), causes: vec![number] }),
         }
     }
+    join_orders(&mut all);
     all.sort_by_key(|explained| (explained.finding.rule.clone(), explained.finding.first));
     all
+}
+
+/// "A before B" and "A and B belong together" are one bug: neither order of the two is right, so only the second helps.
+fn join_orders(all: &mut Vec<Explained>) {
+    let (orders, mut others): (Vec<Explained>, Vec<Explained>) =
+        std::mem::take(all).into_iter().partition(|explained| explained.finding.class == Class::Ordering);
+    for order in orders {
+        let together = |other: &&mut Explained| {
+            other.finding.class == Class::Atomicity && same_pair(&other.finding, &order.finding)
+        };
+        match others.iter_mut().find(together) {
+            Some(Explained { finding, causes }) => {
+                finding.count += order.finding.count;
+                causes.extend(order.causes);
+                order.finding.paths.into_iter().for_each(|path| add_path(finding, path));
+                if !finding.notes.contains(&Note::OrderAlone) {
+                    finding.notes.push(Note::OrderAlone);
+                }
+            }
+            None => others.push(order),
+        }
+    }
+    *all = others;
+}
+
+/// The same two stores, whichever was missing.
+fn same_pair(one: &Finding, other: &Finding) -> bool {
+    let sides = |finding: &Finding| {
+        let failure = finding.failure.as_deref()?;
+        let side = |stores: &[NamedStore]| stores.first().map(|store| store.location.clone());
+        Some((side(&failure.missing)?, side(&failure.present)?))
+    };
+    sides(one).zip(sides(other)).is_some_and(|((missing, present), (lost, there))| {
+        (same_line(&missing, &lost) && same_line(&present, &there))
+            || (same_line(&missing, &there) && same_line(&present, &lost))
+    })
 }
 
 /// Another store that one and the same fence would have ordered.
@@ -125,7 +163,6 @@ impl Named {
         libraries: &Libraries,
     ) -> Named {
         let mut paths = Vec::new();
-        let folder = Path::new(&tables.meta.cwd);
         let mut side = |stores: &[StoreInfo], role: Role, with_path: bool| {
             let mut named: Vec<NamedStore> = Vec::new();
             for store in stores {
@@ -134,7 +171,8 @@ impl Named {
                 if named.iter().any(|known| same_line(&known.location, &guilty)) || named.len() >= NAMED {
                     continue;
                 }
-                named.push(named_store(store, guilty, folder));
+                let runs = blame::thread_function(&frames, libraries);
+                named.push(named_store(store, guilty, runs, tables));
                 if with_path && paths.is_empty() {
                     paths.push(CallPath { count: cause.explains, frames });
                 }
@@ -146,8 +184,10 @@ impl Named {
         let missing = side(&cause.missing, role, executed);
         let present = side(&cause.present, Role::Present, true);
         let before = cause.repair.filter(|repair| repair.remedy == Remedy::Fence).and_then(|repair| repair.before);
-        let fence_before =
-            before.map(|store| named_store(&store, blamed(store, Role::Present, tables, symbols, libraries), folder));
+        let fence_before = before.map(|store| {
+            let location = blamed(store, Role::Present, tables, symbols, libraries);
+            named_store(&store, location, None, tables)
+        });
         let repair = cause.repair.map(|repair| with_names(repair, tables, symbols, libraries));
         let recovery = recovery_frames(crash_path, symbols, libraries);
         Named { missing, present, recovery, paths, repair, fence_before }
@@ -227,6 +267,7 @@ impl Named {
         } else {
             self.title(cause)
         };
+        let thread = guilty_thread(&self, cause.class);
         // A loop is caught here or there; the store that leads to it is the same in every run.
         let known_by =
             self.present.first().or(self.missing.first()).filter(|_| is_hang(cause)).map(|store| &store.location);
@@ -240,6 +281,8 @@ impl Named {
             count: cause.explains,
             paths: self.paths,
             first: cause.point.at,
+            thread,
+            also: Vec::new(),
             failure: cause.verdict.symptom().map(|symptom| {
                 Box::new(CrashFailure {
                     symptom: symptom.clone(),
@@ -252,7 +295,7 @@ impl Named {
                     recovery_from: None,
                 })
             }),
-            notes: Vec::new(),
+            notes: not_separated(cause).into_iter().collect(),
             replay: None,
         }
     }
@@ -265,6 +308,7 @@ impl Named {
     fn broken(&self, cause: &RootCause) -> BrokenPromise {
         let (missing, present) = (self.missing.first().cloned(), self.present.first().cloned());
         match (cause.class, &present) {
+            (Class::Durability, _) if cause.by_accident => BrokenPromise::DurableOnPurpose { store: missing },
             (Class::Durability, _) => BrokenPromise::Durable { store: missing },
             (Class::Ordering, _) if cause.program_order_is_wrong => {
                 BrokenPromise::StoredAfter { store: present, needed: missing }
@@ -293,6 +337,22 @@ fn is_order_of_lines(cause: &RootCause) -> bool {
     matches!(cause.verdict.symptom(), Some(Symptom::OtherOrder { .. }))
 }
 
+/// Whose store the guilty one is.
+fn guilty_thread(named: &Named, class: Class) -> Option<Thread> {
+    let (first, second) = match class {
+        Class::Atomicity | Class::Recovery => (&named.present, &named.missing),
+        _ => (&named.missing, &named.present),
+    };
+    let store = first.first().or(second.first())?;
+    Some(Thread { id: store.thread, runs: store.thread_runs.clone() })
+}
+
+/// If the failure shows only while several stores are missing, none of them alone was shown to be the culprit.
+fn not_separated(cause: &RootCause) -> Option<Note> {
+    let lost = matches!(cause.class, Class::Durability | Class::Ordering) && !cause.in_program_order;
+    (lost && cause.missing.len() > 1).then(|| Note::NotSeparated { stores: cause.missing.len() as u64 })
+}
+
 fn is_hang(cause: &RootCause) -> bool {
     cause.class == Class::Recovery && cause.verdict.symptom().is_some_and(Symptom::is_hang)
 }
@@ -304,10 +364,21 @@ fn one_store(cause: &RootCause) -> bool {
 }
 
 /// A store, with what it stores to if the source says so.
-fn named_store(store: &StoreInfo, location: Location, folder: &Path) -> NamedStore {
-    let place = location.file.as_deref().zip(location.line);
-    let name = place.and_then(|(file, line)| lvalue::of_line(file, line, folder));
-    NamedStore { location, name, event: store.event, thread: store.thread }
+fn named_store(store: &StoreInfo, location: Location, thread_runs: Option<String>, tables: &Tables) -> NamedStore {
+    let name = stored_to(&location, tables);
+    let bytes = Some(bytes_of(store, tables));
+    NamedStore { location, name, event: store.event, thread: store.thread, thread_runs, bytes }
+}
+
+fn stored_to(location: &Location, tables: &Tables) -> Option<String> {
+    let (file, line) = location.file.as_deref().zip(location.line)?;
+    lvalue::of_line(file, line, Path::new(&tables.meta.cwd))
+}
+
+fn bytes_of(store: &StoreInfo, tables: &Tables) -> PoolBytes {
+    let path = &tables.pools[store.place.pool.0 as usize].info.path;
+    let pool = path.rsplit('/').next().unwrap_or_default().to_owned();
+    PoolBytes { pool, offset: store.place.offset, len: store.len }
 }
 
 fn same_line(a: &Location, b: &Location) -> bool {
@@ -316,7 +387,14 @@ fn same_line(a: &Location, b: &Location) -> bool {
 
 fn with_names(repair: repair::Repair, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Repair {
     let mut at = |store: StoreInfo| blamed(store, Role::Store, tables, symbols, libraries);
-    Repair { insert: repair.remedy, after: at(repair.after), before: repair.before.map(at) }
+    let after = at(repair.after);
+    Repair {
+        insert: repair.remedy,
+        name: stored_to(&after, tables),
+        bytes: Some(bytes_of(&repair.after, tables)),
+        after,
+        before: repair.before.map(at),
+    }
 }
 
 /// The line of the program to which a store is put down.

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 /// Functions and macros whose first argument is what they write.
-const WRITERS: [&str; 12] = [
+const WRITERS: [&str; 10] = [
     "memcpy",
     "memmove",
     "memset",
@@ -15,11 +15,18 @@ const WRITERS: [&str; 12] = [
     "strncpy",
     "pmem_memcpy_persist",
     "pmem_memset_persist",
-    "pmemobj_memcpy_persist",
-    "pmemobj_memcpy",
     "_mm_stream_si64",
     "atomic_store",
     "PUT",
+];
+/// Those whose first argument is the pool, and whose second is what they write.
+const POOL_WRITERS: [&str; 6] = [
+    "pmemobj_memcpy",
+    "pmemobj_memmove",
+    "pmemobj_memset",
+    "pmemobj_memcpy_persist",
+    "pmemobj_memmove_persist",
+    "pmemobj_memset_persist",
 ];
 const LONGEST: usize = 48;
 
@@ -50,7 +57,9 @@ fn assigned(code: &str) -> Option<&str> {
     // Declarations, conditions and loops are not stores to PM.
     let word = left.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
     let first_is_keyword = matches!(word, "if" | "for" | "while" | "return" | "let" | "const" | "static" | "auto");
-    (!first_is_keyword && !outermost(left).trim().contains(' ')).then_some(left)
+    // `root = open(pop)`: a variable of the function, which gets what was called. What that stored has another name.
+    let is_variable = left.chars().all(|c| c.is_alphanumeric() || c == '_') && code[at.0..].contains('(');
+    (!first_is_keyword && !is_variable && !outermost(left).trim().contains(' ')).then_some(left)
 }
 
 /// Without what stands in parentheses or brackets: a place is one word then, a declaration at least two.
@@ -63,18 +72,25 @@ fn outermost(code: &str) -> String {
     outside.collect()
 }
 
-/// The first argument of a call that writes to it.
+/// The argument of a call that writes to it: the first, or the one after the pool.
 fn written(code: &str) -> Option<&str> {
     let (name, rest) = code.split_once('(')?;
-    if !WRITERS.contains(&name.trim()) {
-        return None;
+    let (first, others) = argument(rest)?;
+    match name.trim() {
+        name if WRITERS.contains(&name) => Some(first),
+        name if POOL_WRITERS.contains(&name) => argument(others).map(|(second, _)| second),
+        _ => None,
     }
+}
+
+/// Up to the next comma that is not inside parentheses, and what follows it.
+fn argument(text: &str) -> Option<(&str, &str)> {
     let mut depth = 0;
-    let end = rest.char_indices().find(|&(_, c)| {
+    let (end, _) = text.char_indices().find(|&(_, c)| {
         depth += i32::from(c == '(') - i32::from(c == ')');
         c == ',' && depth == 0
     })?;
-    Some(&rest[..end.0])
+    Some((&text[..end], &text[end + 1..]))
 }
 
 fn balanced(text: &str) -> bool {
@@ -99,6 +115,7 @@ mod tests {
         assert_eq!(of_text("\tmemcpy(m->body, body, sizeof body);").as_deref(), Some("m->body"));
         assert_eq!(of_text("\tPUT(slot(p, head)->number, 0);").as_deref(), None);
         assert_eq!(of_text("\tPUT(p->tail, tail + by);").as_deref(), Some("p->tail"));
+        assert_eq!(of_text("pmemobj_memcpy_persist(pop, node->key, key, n);").as_deref(), Some("node->key"));
     }
 
     #[test]
@@ -113,6 +130,8 @@ mod tests {
             "a <= b;",
             "struct slot *slot = &s[i];",
             "TOID(struct root) root = POBJ_ROOT(pool, struct root);",
+            "pop = pmemobj_open(path, LAYOUT);",
+            "root = create(pop);",
         ] {
             assert_eq!(of_text(line), None, "{line}");
         }

@@ -36,6 +36,8 @@ pub struct Outcome {
     pub checked: Checked,
     /// What the rules found.
     pub misuse: Vec<Finding>,
+    /// Remarks on performance that lie wholly inside a PM library.
+    pub inside_libraries: Vec<Finding>,
     /// The user ended the search early.
     pub interrupted: bool,
     /// The trace is in it, unless it is kept.
@@ -101,7 +103,9 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
             .map_or(CheckError::NoActivity, |error| CheckError::Unread(Box::new(error))));
     }
     let options = Options { model: settings.model, fences: settings.fences, libraries: libraries.clone() };
-    let mut misuse = if rules.is_empty() { Vec::new() } else { lint::lint::lint(&reader, rules, &options)?.findings };
+    let linted = if rules.is_empty() { None } else { Some(lint::lint::lint(&reader, rules, &options)?) };
+    let (mut misuse, inside_libraries) =
+        linted.map_or_else(Default::default, |report| (report.findings, report.inside_libraries));
     let search = Search {
         reader: &reader,
         trace: &trace,
@@ -125,7 +129,7 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
     if operations.as_ref().is_some_and(Operations::are_known) {
         transient::confirm(&mut misuse, &checked);
     }
-    Ok(Outcome { recording, reader, checked, misuse, interrupted, _folder: folder })
+    Ok(Outcome { recording, reader, checked, misuse, inside_libraries, interrupted, _folder: folder })
 }
 
 /// Was there a file with this name before the run began? Not every file system knows when it made a file; then nothing is said.

@@ -1,4 +1,4 @@
-//! Data that is never made durable, and whose loss no answer shows: it need not lie in PM (Witcher's P-U).
+//! Data that is never made durable, and whose loss no answer shows: this workload does not need it after a restart (Witcher's P-U). Another may.
 
 use finding::finding::{Class, Finding, Location};
 use finding::note::Note;
@@ -9,7 +9,7 @@ use crate::session::Checked;
 /// The lint's rule for lines that are never flushed: as long as nobody has looked, they may be meant to last.
 const TRANSIENT_DATA: &str = "FP0301";
 
-/// Stores that the lint suspects, and that none of the crash states that were checked needs, are waste for sure, as far as the
+/// Stores that the lint suspects, and that none of the crash states that were checked needs: the cost of keeping them in PM, as far as the
 /// operations can tell. Nothing is said unless every crash point was judged.
 pub fn confirm(misuse: &mut [Finding], checked: &Checked) {
     let coverage = &checked.coverage;

@@ -13,6 +13,15 @@ const OPERATIONS: u32 = 1_500;
 
 /// Lints a map; returns rule, file and line of what is left. None if PMDK is not installed.
 fn findings(map: &str) -> Option<BTreeSet<(String, String, u64)>> {
+    let suppressions = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lint-pmdk.toml");
+    let (findings, summary) = lint(map, &["--library-findings", "--suppressions", suppressions])?;
+    assert!(summary["suppressed"].as_u64() > Some(5), "{summary}");
+    assert_eq!(summary["inside_libraries"], 0);
+    Some(findings)
+}
+
+/// With these options: what was found, and the summary.
+fn lint(map: &str, options: &[&str]) -> Option<(BTreeSet<(String, String, u64)>, Value)> {
     let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lint-pmdk");
     let mapcli = match pmdk::build_mapcli(&space) {
         Err(error @ TargetError::NoPmdk { .. }) => {
@@ -24,10 +33,9 @@ fn findings(map: &str) -> Option<BTreeSet<(String, String, u64)>> {
     let folder = tempfile::tempdir().expect("temporary directory");
     let workload = folder.path().join("workload");
     fs::write(&workload, pmdk::workload(OPERATIONS)).expect("the workload is written");
-    let suppressions = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/lint-pmdk.toml");
     let mut command = Command::new("timeout");
     command.args(["--kill-after=5", "300"]).arg(env!("CARGO_BIN_EXE_fencepost"));
-    command.args(["lint", "--message-format", "json", "--suppressions"]).arg(suppressions);
+    command.args(["lint", "--message-format", "json"]).args(options);
     command.arg("--").arg(mapcli).args([map, "pool", "1"]).current_dir(folder.path());
     command.stdin(File::open(&workload).expect("the workload is there"));
     let output = command.output().expect("timeout starts");
@@ -37,14 +45,23 @@ fn findings(map: &str) -> Option<BTreeSet<(String, String, u64)>> {
     let values = stdout.lines().filter_map(|line| serde_json::from_str::<Value>(&line[line.find("{\"")?..]).ok());
     let (findings, others): (Vec<Value>, Vec<Value>) = values.partition(|value| value["type"] == "finding");
     assert_eq!(others.len(), 1, "one summary: {stdout}");
-    assert!(others[0]["suppressed"].as_u64() > Some(5), "{}", others[0]);
     let place = |finding: &Value| {
         let guilty = &finding["locations"][0];
         let file = guilty["file"].as_str().and_then(|file| file.rsplit('/').next()).unwrap_or("?");
         let rule = finding["rule"].as_str().unwrap_or("?");
         (rule.to_owned(), file.to_owned(), guilty["line"].as_u64().unwrap_or(0))
     };
-    Some(findings.iter().map(place).collect())
+    Some((findings.iter().map(place).collect(), others[0].clone()))
+}
+
+#[test]
+fn what_the_library_does_on_its_own_account_is_one_number() {
+    let Some((shown, summary)) = lint("ctree", &[]) else { return };
+    let count = summary["inside_libraries"].as_u64().unwrap_or(0);
+    assert!(count > 3, "{summary}");
+    assert!(shown.iter().all(|(rule, ..)| rule != "FP0204"), "{shown:?}");
+    let Some((all, _)) = lint("ctree", &["--library-findings"]) else { return };
+    assert!(all.iter().any(|(rule, ..)| rule == "FP0204") && all.len() > shown.len(), "{all:?}");
 }
 
 /// Nothing but `known` is left, and the `certain` ones are.

@@ -1,7 +1,9 @@
 //! Whose fault it is: the first frame outside the libraries through which PM is reached.
 
+use std::collections::BTreeSet;
+
 use trace::Tables;
-use trace::event::ModuleId;
+use trace::event::{CodeAddr, ModuleId};
 use trace::symbol::Symbolizer;
 
 use crate::finding::{Location, Role};
@@ -16,6 +18,8 @@ pub struct Libraries {
     pub modules: Vec<String>,
     /// Patterns over the path of a source file: library code that was compiled into the program.
     pub sources: Vec<String>,
+    /// Patterns over the names of the program's own functions through which it flushes, fences or copies.
+    pub wrappers: Vec<String>,
 }
 
 /// What PMDK and programs copy with.
@@ -28,7 +32,11 @@ const SOURCES: &[&str] = &["*/lib/gcc/*", "*/lib/clang/*", "/usr/include/*", "/r
 impl Default for Libraries {
     fn default() -> Self {
         let owned = |list: &'static [&str]| list.iter().map(|&pattern| pattern.to_owned());
-        Libraries { modules: pmdk::patterns().chain(owned(MODULES)).collect(), sources: owned(SOURCES).collect() }
+        Libraries {
+            modules: pmdk::patterns().chain(owned(MODULES)).collect(),
+            sources: owned(SOURCES).collect(),
+            wrappers: Vec::new(),
+        }
     }
 }
 
@@ -37,7 +45,58 @@ impl Libraries {
     pub fn own(&self, location: &Location) -> bool {
         let module = || self.modules.iter().any(|pattern| glob::matches(pattern, &location.module));
         let source = |file: &String| self.sources.iter().any(|pattern| glob::matches(pattern, file));
-        module() || location.file.as_ref().is_some_and(source)
+        let wrapper = |name: &String| self.wrappers.iter().any(|pattern| glob::matches(pattern, name));
+        module() || location.file.as_ref().is_some_and(source) || location.function.as_ref().is_some_and(wrapper)
+    }
+}
+
+/// For each module of a trace, whether it is of the system: its locked instructions are nobody's intention.
+pub fn system_modules(tables: &Tables) -> Vec<bool> {
+    tables.modules.iter().map(|module| is_system(file_name(&module.path))).collect()
+}
+
+/// Whether a file of this name is the system's.
+pub fn is_system(file: &str) -> bool {
+    MODULES.iter().any(|pattern| glob::matches(pattern, file))
+}
+
+/// The program's own `persist(p, n)`, `flush(p)`, `fence()`: functions, or inlined bodies, whose effects on PM in the whole run are
+/// flushes and fences only. Whoever called one is to blame for what it did. Known by what they are not: under them nothing was stored.
+#[derive(Debug, Default)]
+pub struct Wrappers {
+    /// File name of the module, and function.
+    storing: BTreeSet<(String, String)>,
+}
+
+impl Wrappers {
+    /// `stores` are all places from which something was stored to PM.
+    pub fn learn(stores: impl Iterator<Item = Site>, tables: &Tables, symbols: &mut Symbolizer<'_>) -> Wrappers {
+        let (mut instructions, mut calls) = (BTreeSet::new(), BTreeSet::new());
+        let key = |at: CodeAddr| (at.module.0, at.addr);
+        for site in stores {
+            instructions.insert(key(site.pc));
+            calls.extend(tables.call_path(site.context).map(key));
+        }
+        let mut wrappers = Wrappers::default();
+        let mut add = |module: u32, frames: &[trace::symbol::Frame]| {
+            let module = file_name(&tables.module(ModuleId(module)).path);
+            for function in frames.iter().filter_map(|frame| frame.function.as_ref()) {
+                wrappers.storing.insert((module.to_owned(), function.clone()));
+            }
+        };
+        for (module, addr) in instructions {
+            add(module, &symbols.frames(CodeAddr { module: ModuleId(module), addr }));
+        }
+        for (module, addr) in calls {
+            add(module, &symbols.call_frames(CodeAddr { module: ModuleId(module), addr }));
+        }
+        wrappers
+    }
+
+    /// Of a frame on the path to a flush or a fence.
+    fn is_wrapper(&self, frame: &Location) -> bool {
+        let stores = |function: &String| self.storing.contains(&(frame.module.clone(), function.clone()));
+        frame.function.as_ref().is_some_and(|function| !stores(function))
     }
 }
 
@@ -84,6 +143,18 @@ fn push(
 /// The place among the frames of the one to blame; the innermost if all are a library's.
 pub fn guilty(frames: &[Location], libraries: &Libraries) -> usize {
     frames.iter().position(|frame| !libraries.own(frame)).unwrap_or(0)
+}
+
+/// As [`guilty`], of a flush or a fence: who called the wrapper. If nobody on the path stores anything, there is none to look through.
+pub fn guilty_caller(frames: &[Location], libraries: &Libraries, wrappers: &Wrappers) -> usize {
+    let caller = frames.iter().position(|frame| !libraries.own(frame) && !wrappers.is_wrapper(frame));
+    caller.unwrap_or_else(|| guilty(frames, libraries))
+}
+
+/// The function that the thread runs: the outermost that is the program's own.
+pub fn thread_function(frames: &[Location], libraries: &Libraries) -> Option<String> {
+    let own = |frame: &&Location| !libraries.own(frame) && frame.function.as_deref() != Some("_start");
+    frames.iter().rev().find(own).and_then(|frame| frame.function.clone())
 }
 
 pub(crate) fn file_name(path: &str) -> &str {

@@ -1,7 +1,7 @@
 //! What a simulated power failure broke, as data: where power failed, how it showed, which stores were to blame, what would help.
 
 use serde::{Deserialize, Serialize};
-use trace::event::{EventId, ThreadId};
+use trace::event::{EventId, PoolOffset, ThreadId};
 use verdict::crash_point::CrashPoint;
 use verdict::symptom::Symptom;
 
@@ -31,6 +31,21 @@ pub struct NamedStore {
     pub name: Option<String>,
     pub event: EventId,
     pub thread: ThreadId,
+    /// The function that the thread runs.
+    #[serde(default)]
+    pub thread_runs: Option<String>,
+    /// The bytes that it stored to.
+    #[serde(default)]
+    pub bytes: Option<PoolBytes>,
+}
+
+/// Bytes of a pool.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PoolBytes {
+    /// Its file name.
+    pub pool: String,
+    pub offset: PoolOffset,
+    pub len: u64,
 }
 
 /// What a reader of the program would have taken for granted.
@@ -41,6 +56,8 @@ pub enum BrokenPromise {
     Durable { store: Option<NamedStore> },
     /// It is made durable too late.
     DurableInTime { store: Option<NamedStore> },
+    /// It becomes durable only because a later flush of its line was for another store.
+    DurableOnPurpose { store: Option<NamedStore> },
     /// Nothing orders the first before the second.
     Ordered { first: Option<NamedStore>, second: Option<NamedStore> },
     /// The program itself stores one before the other, which it needs.
@@ -69,6 +86,12 @@ pub enum Remedy {
 pub struct Repair {
     pub insert: Remedy,
     pub after: Location,
+    /// What to flush, in the words of the source.
+    #[serde(default)]
+    pub name: Option<String>,
+    /// The bytes to flush.
+    #[serde(default)]
+    pub bytes: Option<PoolBytes>,
     /// The store that must not come first; none: right after the other.
     pub before: Option<Location>,
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use trace::event::EventId;
+use trace::event::{EventId, ThreadId};
 
 use crate::failure::{BrokenPromise, CrashFailure};
 use crate::note::Note;
@@ -124,6 +124,21 @@ pub struct CallPath {
     pub frames: Vec<Location>,
 }
 
+/// A thread, by its number in the trace, and the function of the program that it runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Thread {
+    pub id: ThreadId,
+    pub runs: Option<String>,
+}
+
+/// The same bug, as another analysis reported it: it is part of this finding and not shown apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Also {
+    pub rule: String,
+    pub id: FindingId,
+    pub title: String,
+}
+
 /// Short name of a finding: the same in every run, as long as rule and guilty line are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -178,6 +193,12 @@ pub struct Finding {
     pub paths: Vec<CallPath>,
     /// Where in the trace it happened first.
     pub first: EventId,
+    /// Whose event that was.
+    #[serde(default)]
+    pub thread: Option<Thread>,
+    /// What other rules said of the same bug.
+    #[serde(default)]
+    pub also: Vec<Also>,
     /// What a simulated power failure showed; none of misuse.
     pub failure: Option<Box<CrashFailure>>,
     pub notes: Vec<Note>,
@@ -188,5 +209,10 @@ pub struct Finding {
 impl Finding {
     pub fn guilty(&self) -> &Location {
         &self.locations[0]
+    }
+
+    /// The ids that it is known by: its own first.
+    pub fn ids(&self) -> impl Iterator<Item = &FindingId> {
+        std::iter::once(&self.id).chain(self.also.iter().map(|also| &also.id))
     }
 }

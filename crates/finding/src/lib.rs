@@ -13,6 +13,7 @@ pub mod failure;
 pub mod finding;
 pub mod glob;
 pub mod group;
+pub mod merge;
 pub mod note;
 pub mod pmdk;
 pub mod severity;

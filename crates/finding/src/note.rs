@@ -17,6 +17,16 @@ pub enum Note {
     LostStoreOf { operation: OperationName },
     /// In which operations it shows.
     SeenIn { groups: Vec<OperationGroup>, left_out: u64 },
+    /// The file that the data lies in.
+    InFile { name: String },
+    /// The function whose locked instruction happens to complete a flush, and the library that it is of.
+    FencedIn { function: Option<String>, module: String },
+    /// The stores whose loss shows only together.
+    NotSeparated { stores: u64 },
+    /// The same two stores are not ordered either, but an order alone may not help.
+    OrderAlone,
+    /// The store is in a PMDK transaction that does not know of it.
+    NotInTransaction,
     /// None of so many crash states that were checked needs the data.
     NotNeeded { states: u64 },
     /// Of fuzzing: the case that showed it, and the shortest input that still does.

@@ -1,6 +1,7 @@
 //! PMDK's libraries, by the names of their files.
 
 use crate::blame::file_name;
+use crate::finding::{Location, Role};
 
 /// One of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,27 @@ impl Library {
     pub fn keeps_pools(self) -> bool {
         !matches!(self, Library::Pmem | Library::Pmem2)
     }
+}
+
+/// What libpmemobj flushes and fences in these is what its caller asked for.
+const ON_REQUEST: [&str; 7] =
+    ["pmemobj_persist", "pmemobj_flush", "pmemobj_drain", "pmemobj_mem", "pmemobj_xpersist", "pmemobj_xflush", "pmem_"];
+/// What they flush is what was added to the transaction; how they fence is their own affair.
+const COMMITS: [&str; 3] = ["pmemobj_tx_commit", "pmemobj_tx_process", "pmemobj_tx_end"];
+
+/// Whether a library that keeps pools did this for itself: it was the one that the program called, with something else than to make data
+/// durable. `frames` are those before the guilty one, innermost first.
+pub(crate) fn on_own_account(frames: &[Location]) -> bool {
+    let called = frames.iter().rev().find(|frame| Library::of(&frame.module).is_some());
+    let Some((called, name)) = called.and_then(|frame| Some((frame, frame.function.as_deref()?))) else { return false };
+    // A call is the program's own.
+    if !matches!(called.role, Role::Flush | Role::Fence | Role::Store) {
+        return false;
+    }
+    let flushes_ranges = called.role != Role::Fence && COMMITS.contains(&name);
+    Library::of(&called.module).is_some_and(Library::keeps_pools)
+        && !ON_REQUEST.iter().any(|prefix| name.starts_with(prefix))
+        && !flushes_ranges
 }
 
 /// Whether this is a file of PMDK, or of a library that is named like its own because it is built on them (libpmemkv).

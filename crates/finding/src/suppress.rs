@@ -148,6 +148,8 @@ mod tests {
             count: 1,
             paths: Vec::new(),
             first: EventId(0),
+            thread: None,
+            also: Vec::new(),
             failure: None,
             notes: Vec::new(),
             replay: None,

@@ -17,8 +17,8 @@ macro_rules! pages {
 }
 
 pages![
-    "FP0101", "FP0102", "FP0103", "FP0201", "FP0202", "FP0203", "FP0204", "FP0301", "FP0302", "FP0303", "FP0304",
-    "FP0401", "FP0402", "FP0403", "FP0404", "FP0501", "FP0502",
+    "FP0101", "FP0102", "FP0103", "FP0104", "FP0201", "FP0202", "FP0203", "FP0204", "FP0205", "FP0301", "FP0302",
+    "FP0303", "FP0304", "FP0401", "FP0402", "FP0403", "FP0404", "FP0501", "FP0502",
 ];
 
 /// What a crash brought to light. No rule looks for it, so the registry does not have it.

@@ -3,8 +3,9 @@
 use std::rc::Rc;
 
 use finding::blame::Libraries;
-use finding::finding::Finding;
-use finding::group::{Cause, Sighting, group};
+use finding::finding::{Class, Finding, Role};
+use finding::group::{Cause, Grouped, Sighting, group};
+use finding::note::Note;
 use finding::severity::Severity;
 use finding::site::{Site, SiteId};
 use persistency::domain::Detail;
@@ -14,12 +15,13 @@ use persistency::model::{Fences, ModelKind};
 use persistency::tracker::Tracker;
 use rustc_hash::FxHashSet;
 use trace::event::{Event, EventId, EventKind, ExitStatus};
+use trace::symbol::Symbolizer;
 use trace::{Ending, Outcome, ReadError, Tables, TraceReader};
 
 use crate::judge;
 use crate::pmdk::transactions::{Happening, Transactions};
-use crate::rule::{LostStore, Moment, Rule, RuleError, Wants};
-use crate::sightings::{Sightings, Sink};
+use crate::rule::{LostStore, Moment, Rule, RuleError, Wants, role_of};
+use crate::sightings::{self, Sightings, Sink};
 use crate::silent;
 use crate::world::World;
 
@@ -56,6 +58,8 @@ pub enum LintError {
 #[derive(Debug)]
 pub struct Report {
     pub findings: Vec<Finding>,
+    /// Remarks on performance that lie wholly inside a PM library: the program can hardly change them.
+    pub inside_libraries: Vec<Finding>,
     pub events: u64,
     /// Why stores that were pending at the end were not judged, if they were not.
     pub unjudged: Option<&'static str>,
@@ -92,7 +96,13 @@ pub fn lint(reader: &TraceReader, rules: Vec<Active>, options: &Options) -> Resu
         let lost = pass.lost_for_good(reader, &sites, options)?;
         pass.judge(&lost)?;
     }
-    Ok(Report { findings: pass.findings(&options.libraries), events: reader.event_count(), unjudged })
+    let (inside, own) = pass
+        .grouped(&options.libraries)
+        .into_iter()
+        .partition::<Vec<Grouped>, _>(|grouped| grouped.inside_library && grouped.finding.class == Class::Performance);
+    let findings = |grouped: Vec<Grouped>| grouped.into_iter().map(|grouped| grouped.finding).collect();
+    let (findings, inside_libraries) = (findings(own), findings(inside));
+    Ok(Report { findings, inside_libraries, events: reader.event_count(), unjudged })
 }
 
 /// One pass: feed it every event, then judge what is left.
@@ -113,6 +123,8 @@ pub struct Pass<'t> {
     /// The trace tells of transactions.
     has_transactions: bool,
     sightings: Sightings,
+    /// From where something was stored to PM.
+    storing: FxHashSet<SiteId>,
 }
 
 impl<'t> Pass<'t> {
@@ -140,6 +152,7 @@ impl<'t> Pass<'t> {
             tracker: Tracker::new(model, Detail::LastWriters),
             rules,
             sightings: Sightings::default(),
+            storing: FxHashSet::default(),
         }
     }
 
@@ -150,7 +163,11 @@ impl<'t> Pass<'t> {
     }
 
     fn site(&mut self, event: &Event<'_>) -> SiteId {
-        self.world.sites.number(Site { pc: event.pc, context: event.context })
+        let site = self.world.sites.number(Site { pc: event.pc, context: event.context });
+        if role_of(event) == Role::Store {
+            self.storing.insert(site);
+        }
+        site
     }
 
     #[inline(always)]
@@ -181,7 +198,7 @@ impl<'t> Pass<'t> {
             let (world, transactions) = (&self.world, &self.transactions);
             let moment = Moment { id, event, site, step: &step, world, transactions, happening: &happening };
             for &at in wanting {
-                let mut out = Sink { all: &mut self.sightings, rule: at, event: id };
+                let mut out = Sink { all: &mut self.sightings, rule: at, event: id, thread: Some(event.thread) };
                 let rule = &mut self.rules[at].rule;
                 if let Err(source) = rule.event(&moment, &mut out) {
                     return Err(LintError::Rule { rule: rule.info().id.to_string(), event: id.0, source });
@@ -225,12 +242,17 @@ impl<'t> Pass<'t> {
     pub fn judge(&mut self, lost: &[LostStore]) -> Result<(), LintError> {
         for lost in lost {
             for (at, active) in self.rules.iter_mut().enumerate() {
-                let mut out = Sink { all: &mut self.sightings, rule: at, event: lost.event };
+                let (event, thread) = (lost.event, Some(lost.thread));
+                let mut out = Sink { all: &mut self.sightings, rule: at, event, thread };
                 if let Err(source) = active.rule.lost(lost, &mut out) {
                     let (rule, event) = (active.rule.info().id.to_string(), judge::END.0);
                     return Err(LintError::Rule { rule, event, source });
                 }
             }
+        }
+        for (at, active) in self.rules.iter_mut().enumerate() {
+            let mut out = Sink { all: &mut self.sightings, rule: at, event: judge::END, thread: None };
+            active.rule.end(&self.world, &mut out);
         }
         Ok(())
     }
@@ -253,6 +275,11 @@ impl<'t> Pass<'t> {
 
     /// Names the code and joins what has one cause.
     pub fn findings(&self, libraries: &Libraries) -> Vec<Finding> {
+        self.grouped(libraries).into_iter().map(|grouped| grouped.finding).collect()
+    }
+
+    fn grouped(&self, libraries: &Libraries) -> Vec<Grouped> {
+        let mut symbols = Symbolizer::new(self.world.tables);
         let mut causes: Vec<Cause> = Vec::new();
         let mut rule_of: Vec<usize> = Vec::new();
         let mut known: rustc_hash::FxHashMap<(usize, Option<Rc<str>>), usize> = rustc_hash::FxHashMap::default();
@@ -280,16 +307,28 @@ impl<'t> Pass<'t> {
                 related: key.related.map(|(role, id)| (role, site(id))),
                 count: tally.count,
                 first: tally.first,
+                thread: tally.thread,
+                note: key.detail.map(|detail| self.note(detail, &mut symbols)),
             });
         }
-        let mut findings = group(&causes, &sightings, self.world.tables, libraries, |cause, frames| {
+        let stores = self.storing.iter().map(|&site| self.world.sites.get(site));
+        let mut findings = group(&causes, &sightings, stores, self.world.tables, libraries, |cause, frames| {
             self.rules[rule_of[cause]].rule.dismisses(frames)
         });
-        findings.retain(|finding| {
+        findings.retain(|Grouped { finding, .. }| {
             let own = self.rules.iter().find(|active| active.rule.info().id == finding.rule);
             !own.is_some_and(|active| active.rule.withdraws(finding))
         });
         findings
+    }
+
+    fn note(&self, detail: sightings::Detail, symbols: &mut Symbolizer<'_>) -> Note {
+        match detail {
+            sightings::Detail::In(pool) => {
+                Note::InFile { name: self.world.tables.pools[pool.0 as usize].info.path.clone() }
+            }
+            sightings::Detail::FencedAt(site) => self.world.named_fence(site, symbols),
+        }
     }
 }
 

@@ -7,12 +7,16 @@ use finding::severity::{Level, UnknownSeverity};
 use crate::lint::Active;
 use crate::rule::Rule;
 use crate::rules::{
-    clean_flush::CleanFlush, clflush::Clflush, dirty_overwrite::DirtyOverwrite, flush_not_fenced::FlushNotFenced,
-    large_copy::LargeCopy, nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, open_transaction::OpenTransaction,
-    redundant_logging::RedundantLogging, repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable,
-    transient_data::TransientData, unlogged_store::UnloggedStore, unordered_lines::UnorderedLines,
-    useless_fence::UselessFence, volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
+    accidental_fence::AccidentalFence, clean_flush::CleanFlush, clflush::Clflush, dirty_overwrite::DirtyOverwrite,
+    flush_not_fenced::FlushNotFenced, large_copy::LargeCopy, needless_mfence::NeedlessMfence,
+    nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, open_transaction::OpenTransaction, redundant_logging::RedundantLogging,
+    repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable, transient_data::TransientData,
+    unlogged_store::UnloggedStore, unordered_lines::UnorderedLines, useless_fence::UselessFence,
+    volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
 };
+
+/// Names that rules had before.
+const OLD_NAMES: [(&str, &str); 1] = [("transient-data", "never-flushed")];
 
 /// What the user has changed about rules.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +72,10 @@ impl Settings {
     pub fn activate(&self, custom: Vec<Box<dyn Rule>>) -> Result<Vec<Active>, SettingError> {
         let mut rules = built_in(self);
         rules.extend(custom);
-        let named = |name: &str, rule: &dyn Rule| rule.info().id == name || rule.info().name == name;
+        let named = |name: &str, rule: &dyn Rule| {
+            let name = OLD_NAMES.iter().find(|(old, _)| *old == name).map_or(name, |(_, new)| new);
+            rule.info().id == name || rule.info().name == name
+        };
         if let Some(unknown) = self.levels.keys().find(|name| !rules.iter().any(|rule| named(name, &**rule))) {
             return Err(SettingError::UnknownRule(unknown.clone()));
         }
@@ -89,10 +96,12 @@ pub fn built_in(settings: &Settings) -> Vec<Box<dyn Rule>> {
         Box::new(StoreNotDurable),
         Box::new(FlushNotFenced),
         Box::new(NtNotFenced),
+        Box::new(AccidentalFence),
         Box::new(CleanFlush),
         Box::new(VolatileFlush),
         Box::new(NtOnlyFlush),
         Box::new(UselessFence),
+        Box::new(NeedlessMfence),
         Box::new(TransientData),
         Box::<DirtyOverwrite>::default(),
         Box::new(RepeatedFlush),

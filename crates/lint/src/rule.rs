@@ -164,6 +164,9 @@ pub trait Rule {
         Ok(())
     }
 
+    /// The program has ended by itself. Called once, after the last event.
+    fn end(&mut self, _world: &World<'_>, _out: &mut Sink<'_>) {}
+
     /// Whether the names of the code show that a sighting is harmless. Frames are innermost first.
     fn dismisses(&self, _frames: &[Location]) -> bool {
         false

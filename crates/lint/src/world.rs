@@ -1,16 +1,20 @@
 //! What rules can ask about the run so far, beside the state of lines.
 
 use finding::blame;
+use finding::finding::{Location, Role};
+use finding::note::Note;
 use finding::site::{SiteId, Sites};
 use persistency::effect::{Effect, FlushVerdict};
 use persistency::line::LineId;
 use persistency::tracker::Step;
 use rustc_hash::FxHashMap;
 use trace::Tables;
-use trace::event::{Event, EventId, EventKind, FlushKind, FlushTarget, Place, ThreadId};
+use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget, Place, ThreadId};
+use trace::symbol::Symbolizer;
 
 use crate::flushed::FlushedLines;
 pub use crate::flushed::LastFlush;
+use crate::lint::Tag;
 use crate::mappings::Mappings;
 
 /// A useful flush that its thread has not fenced.
@@ -19,10 +23,24 @@ pub struct UnfencedFlush {
     pub line: LineId,
     pub site: SiteId,
     pub event: EventId,
+    /// The newest store that it is for.
+    pub store: Option<SiteId>,
+}
+
+/// A flush that only a locked instruction of somebody else has completed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accident {
+    pub flush: UnfencedFlush,
+    pub thread: ThreadId,
+    /// The locked instruction.
+    pub fence: SiteId,
 }
 
 /// A thread that never fences would else grow its list with every flush.
 const THIN_AT: usize = 4096;
+
+/// What the C library calls when the program has ended.
+const AT_EXIT: [&str; 5] = ["exit", "__run_exit_handlers", "__cxa_finalize", "_dl_fini", "quick_exit"];
 
 /// The run so far.
 #[derive(Debug)]
@@ -35,7 +53,13 @@ pub struct World<'t> {
     unfenced: Vec<Unfenced>,
     /// Flushes of threads that ended before they fenced.
     abandoned: FxHashMap<LineId, UnfencedFlush>,
+    /// By thread: completed by accident, and its thread has not fenced on purpose since.
+    accidents: Vec<FxHashMap<LineId, Accident>>,
     mappings: Mappings,
+    /// Per locked instruction, whether it is somebody else's.
+    foreign: FxHashMap<SiteId, bool>,
+    system: Vec<bool>,
+    symbols: Symbolizer<'t>,
     /// Per site, whether a PM library's frame is on its path; none if nobody has asked.
     in_library: std::cell::RefCell<Vec<Option<bool>>>,
     pm_libraries: Vec<bool>,
@@ -67,7 +91,11 @@ impl<'t> World<'t> {
             fences: 0,
             unfenced: Vec::new(),
             abandoned: FxHashMap::default(),
+            accidents: Vec::new(),
             mappings: Mappings::default(),
+            foreign: FxHashMap::default(),
+            system: blame::system_modules(tables),
+            symbols: Symbolizer::new(tables),
             in_library: std::cell::RefCell::default(),
             pm_libraries: blame::pm_library_modules(tables),
         }
@@ -116,6 +144,69 @@ impl<'t> World<'t> {
         newest
     }
 
+    /// Flushes that only locked instructions of somebody else have completed, oldest first.
+    pub fn accidents(&self) -> Vec<Accident> {
+        let mut all: Vec<Accident> = self.accidents.iter().flat_map(|lines| lines.values().copied()).collect();
+        all.sort_unstable_by_key(|accident| accident.flush.event);
+        all
+    }
+
+    /// Whether an instruction is the system's, or runs after `main` has returned. Asked of locked instructions only, and only where
+    /// they complete something.
+    fn is_foreign(&mut self, site: SiteId) -> bool {
+        if let Some(known) = self.foreign.get(&site) {
+            return *known;
+        }
+        let place = self.sites.get(site);
+        let foreign = self.system[place.pc.module.0 as usize] || self.runs_at_exit(site);
+        self.foreign.insert(site, foreign);
+        foreign
+    }
+
+    fn runs_at_exit(&mut self, site: SiteId) -> bool {
+        let place = self.sites.get(site);
+        let symbols = &mut self.symbols;
+        self.tables.call_path(place.context).filter(|call| self.system[call.module.0 as usize]).any(|call| {
+            let frames = symbols.call_frames(call);
+            frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| AT_EXIT.contains(&name))
+        })
+    }
+
+    /// The function of the system that the program called, or that was called when it had ended.
+    pub(crate) fn named_fence(&self, site: SiteId, symbols: &mut Symbolizer<'_>) -> Note {
+        let frames = blame::frames(self.sites.get(site), Role::Fence, self.tables, symbols);
+        let at_exit = |frame: &&Location| frame.function.as_deref().is_some_and(|name| AT_EXIT.contains(&name));
+        let system = |frame: &&Location| blame::is_system(&frame.module);
+        let called = frames.iter().take_while(system).last();
+        let named = frames.iter().rfind(at_exit).or(called).or(frames.first());
+        Note::FencedIn {
+            function: named.and_then(|frame| frame.function.clone()),
+            module: named.map_or_else(String::new, |frame| frame.module.clone()),
+        }
+    }
+
+    #[cold]
+    fn fenced_by_accident(&mut self, thread: ThreadId, fence: SiteId) {
+        let at = thread.0 as usize;
+        let Some(unfenced) = self.unfenced.get(at) else { return };
+        if self.accidents.len() <= at {
+            self.accidents.resize_with(at + 1, FxHashMap::default);
+        }
+        for &flush in &unfenced.flushes {
+            self.accidents[at].insert(flush.line, Accident { flush, thread, fence });
+        }
+    }
+
+    /// Another thread has taken care of the line.
+    #[cold]
+    fn flushed_elsewhere(&mut self, thread: ThreadId, line: LineId) {
+        for (at, lines) in self.accidents.iter_mut().enumerate() {
+            if at != thread.0 as usize {
+                lines.remove(&line);
+            }
+        }
+    }
+
     /// Takes what an event changed.
     #[inline]
     pub(crate) fn update(&mut self, id: EventId, site: SiteId, event: &Event<'_>, step: &Step<'_>) {
@@ -125,17 +216,34 @@ impl<'t> World<'t> {
             {
                 let line = LineId::of(place);
                 self.lines.set(line, LastFlush::new(site, place, step, flush.stores, self.fences));
+                if !self.accidents.is_empty() {
+                    self.flushed_elsewhere(event.thread, line);
+                }
                 if kind != FlushKind::Clflush {
-                    self.add_unfenced(event.thread, UnfencedFlush { line, site, event: id });
+                    let pending = step.after().line(line);
+                    let store = pending.and_then(|line| line.stores().last().map(|store| Tag::unpack(store.event).1));
+                    self.add_unfenced(event.thread, UnfencedFlush { line, site, event: id, store });
                 }
             }
             (EventKind::Fence { .. }, Effect::Fence(fence)) | (EventKind::Rmw { .. }, Effect::Rmw(fence))
                 if fence.counts =>
             {
                 self.fences += 1;
-                if let Some(unfenced) = self.unfenced.get_mut(event.thread.0 as usize) {
+                let thread = event.thread.0 as usize;
+                let on_purpose = matches!(event.kind, EventKind::Fence { kind: FenceKind::Sfence | FenceKind::Mfence });
+                let completes = self.unfenced.get(thread).is_some_and(|unfenced| !unfenced.flushes.is_empty());
+                let pending = completes || self.accidents.get(thread).is_some_and(|lines| !lines.is_empty());
+                if pending && !on_purpose && self.is_foreign(site) {
+                    self.fenced_by_accident(event.thread, site);
+                } else if let Some(lines) = self.accidents.get_mut(thread) {
+                    lines.clear();
+                }
+                if let Some(unfenced) = self.unfenced.get_mut(thread) {
                     unfenced.flushes.clear();
                 }
+            }
+            (&EventKind::Flush { target: FlushTarget::Pool(place), .. }, _) if !self.accidents.is_empty() => {
+                self.flushed_elsewhere(event.thread, LineId::of(place));
             }
             (EventKind::ThreadEnd, _) => self.abandon(event.thread),
             (&EventKind::Map { place, len, address }, _) => self.mappings.map(address, len, place),

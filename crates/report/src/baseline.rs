@@ -28,6 +28,8 @@ pub struct Baseline {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Entry {
     id: String,
+    /// Of what other rules said of the same bug.
+    also: Vec<String>,
     looks: Looks,
 }
 
@@ -89,7 +91,9 @@ impl Baseline {
         self.known.clear();
         let mut others = Vec::new();
         for finding in findings {
-            match unmet.iter().position(|entry| entry.id == finding.id.0) {
+            // A bug that another rule, or a power failure, brings to light as well is no new one.
+            let is_met = |entry: &&Entry| finding.ids().any(|id| entry.id == id.0 || entry.also.contains(&id.0));
+            match unmet.iter().position(is_met) {
                 Some(met) => {
                     unmet.swap_remove(met);
                     self.known.insert(finding.id.0.clone());
@@ -122,6 +126,12 @@ fn text<'a>(value: &'a Value, pointer: &str) -> &'a str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// The ids of what other rules said.
+fn also(value: &Value) -> Vec<String> {
+    let ids = value["also"].as_array().into_iter().flatten().filter_map(|also| also["id"].as_str());
+    ids.map(str::to_owned).collect()
+}
+
 fn from_sarif(document: &Value) -> Result<Baseline, String> {
     let mut entries = Vec::new();
     for run in document["runs"].as_array().ok_or("`runs` is no list")? {
@@ -131,7 +141,8 @@ fn from_sarif(document: &Value) -> Result<Baseline, String> {
             let title = text(result, "/properties/title");
             let file = text(result, "/locations/0/physicalLocation/artifactLocation/uri");
             let function = text(result, "/locations/0/logicalLocations/0/name");
-            entries.push(Entry { id, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
+            let also = also(&result["properties"]);
+            entries.push(Entry { id, also, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
         }
     }
     Ok(Baseline { entries, ..Baseline::default() })
@@ -148,7 +159,7 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
             let id = value["id"].as_str().ok_or_else(|| format!("line {}: the finding has no id", number + 1))?;
             let (file, function) = (text(&value, "/locations/0/file"), text(&value, "/locations/0/function"));
             let looks = Looks::new(text(&value, "/rule"), text(&value, "/title"), file, function);
-            entries.push(Entry { id: id.to_owned(), looks });
+            entries.push(Entry { id: id.to_owned(), also: also(&value), looks });
         }
     }
     if ended {
@@ -191,6 +202,8 @@ mod tests {
             count: 1,
             paths: Vec::new(),
             first: EventId(0),
+            thread: None,
+            also: Vec::new(),
             failure: None,
             notes: vec![Note::NotNeeded { states: 1 }],
             replay: None,

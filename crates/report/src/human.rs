@@ -18,6 +18,8 @@ const FRAMES: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     pub suppressed: u64,
+    /// Remarks on performance wholly inside libraries, which are not shown.
+    pub inside_libraries: u64,
     /// Findings that the baseline has; none: there is no baseline.
     pub known: Option<u64>,
     pub events: u64,
@@ -48,18 +50,23 @@ impl Human {
         }
         if let Some(library) = finding.locations.iter().find(|location| location.role == Role::Library) {
             let name = library.function.as_ref().map_or_else(String::new, |function| format!("`{function}` of "));
-            group = group.element(Level::NOTE.message(format!("through {name}{}", library.module)));
+            group = group.element(Level::NOTE.message(format!("through {name}{}", at_home(library))));
         }
         for text in words::notes(finding) {
             group = group.element(Level::NOTE.message(text));
+        }
+        for also in &finding.also {
+            group = group.element(Level::NOTE.message(format!("also {}: {}", also.rule, also.title)));
         }
         for text in paths(&finding.paths) {
             group = group.element(Level::NOTE.message(text));
         }
         let times = if finding.count == 1 { "once".to_owned() } else { format!("{} times", finding.count) };
         let again = finding.replay.as_ref().map_or_else(String::new, |replay| format!("`{replay}` shows it again; "));
+        let thread =
+            finding.thread.as_ref().map_or_else(String::new, |thread| format!(" of {}", words::thread(thread)));
         let footer = format!(
-            "{times}, first at event {}; finding {}; {again}`fencepost explain {}` says more",
+            "{times}, first at event {}{thread}; finding {}; {again}`fencepost explain {}` says more",
             finding.first.0, finding.id, finding.rule
         );
         self.renderer.render(&[group.element(Level::HELP.with_name("help").message(footer))])
@@ -68,7 +75,8 @@ impl Human {
     fn place(&mut self, location: &Location, guilty: bool) -> Element<'static> {
         let function = location.function.as_deref().unwrap_or("an unnamed function");
         let (Some(file), Some(line)) = (&location.file, location.line) else {
-            let at = format!("{}+{:#x} ({} in {function})", location.module, location.address, location.role.name());
+            let role = guilty_side(location.role);
+            let at = format!("{}+{:#x} ({role} in {function})", location.module, location.address);
             return Origin::path(at).into();
         };
         match self.sources.line(file, line).filter(|text| !text.trim().is_empty()) {
@@ -76,7 +84,7 @@ impl Human {
                 let start = text.len() - text.trim_start().len();
                 let span = start..text.trim_end().len();
                 let (kind, label) = if guilty {
-                    (AnnotationKind::Primary, format!("{} in `{function}`", location.role.name()))
+                    (AnnotationKind::Primary, format!("{} in `{function}`", guilty_side(location.role)))
                 } else {
                     (AnnotationKind::Context, format!("{} in `{function}`", other_side(location.role)))
                 };
@@ -86,7 +94,7 @@ impl Human {
                     .annotation(kind.span(span).label(label))
                     .into()
             }
-            None => Origin::path(format!("{file}:{line} ({} in {function})", location.role.name())).into(),
+            None => Origin::path(format!("{file}:{line} ({} in {function})", guilty_side(location.role))).into(),
         }
     }
 
@@ -112,6 +120,24 @@ impl Human {
             .collect();
         let apart = if apart.is_empty() { String::new() } else { format!(" ({})", apart.join(", ")) };
         format!("{found}{apart} in {}", counted(summary.events, "event"))
+    }
+}
+
+/// Where a function through which the guilty line acted comes from.
+fn at_home(library: &Location) -> String {
+    match (&library.file, library.line) {
+        (Some(file), Some(line)) => format!("{} ({file}:{line})", library.module),
+        _ => library.module.clone(),
+    }
+}
+
+/// What is said of the guilty place.
+fn guilty_side(role: Role) -> &'static str {
+    match role {
+        Role::Missing => "not in PM: store",
+        Role::Present => "in PM: store",
+        Role::Next => "not executed yet: store",
+        role => role.name(),
     }
 }
 

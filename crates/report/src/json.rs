@@ -3,12 +3,12 @@
 //! ```json
 //! {"type":"finding","id":"…","rule":"FP0101","class":"durability","severity":"error","title":"…",
 //!  "locations":[{"role":"store","file":"…","line":7,"function":"…"}],"count":3}
-//! {"type":"summary","version":1,"findings":1,"error":1,"performance":0,"warning":0,"note":0,"suppressed":0,"events":123}
+//! {"type":"summary","version":1,"findings":1,"error":1,"performance":0,"warning":0,"note":0,"suppressed":0,"inside_libraries":0,"events":123}
 //! ```
 //!
 //! The first location is the guilty one. What is not known is `null`. `docs/schema/findings.json` is the contract.
 
-use finding::failure::{NamedStore, Remedy};
+use finding::failure::{NamedStore, PoolBytes, Remedy};
 use finding::finding::{CallPath, Finding, Location};
 use finding::note::{Note, OperationGroup};
 use finding::severity::Severity;
@@ -37,6 +37,11 @@ struct JsonFinding<'a> {
     count: u64,
     /// Where in the trace it happened first.
     first_event: u64,
+    /// Whose event that was.
+    thread: Option<JsonThread<'a>>,
+    /// What other rules said of the same bug.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    also: Vec<JsonAlso<'a>>,
     #[serde(flatten)]
     failure: Option<JsonFailure<'a>>,
     /// Most frequent first.
@@ -76,6 +81,24 @@ struct JsonSymptom<'a> {
 }
 
 #[derive(Serialize)]
+struct JsonThread<'a> {
+    id: u32,
+    /// The function that it runs.
+    runs: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct JsonAlso<'a> {
+    rule: &'a str,
+    id: &'a str,
+    title: &'a str,
+}
+
+pub(crate) fn also(finding: &Finding) -> Vec<JsonAlso<'_>> {
+    finding.also.iter().map(|also| JsonAlso { rule: &also.rule, id: &also.id.0, title: &also.title }).collect()
+}
+
+#[derive(Serialize)]
 struct JsonStore<'a> {
     #[serde(flatten)]
     location: JsonLocation<'a>,
@@ -83,11 +106,27 @@ struct JsonStore<'a> {
     name: Option<&'a str>,
     event: u64,
     thread: u32,
+    thread_runs: Option<&'a str>,
+    bytes: Option<JsonBytes<'a>>,
+}
+
+#[derive(Serialize)]
+struct JsonBytes<'a> {
+    pool: &'a str,
+    offset: u64,
+    len: u64,
+}
+
+fn bytes(bytes: &PoolBytes) -> JsonBytes<'_> {
+    JsonBytes { pool: &bytes.pool, offset: bytes.offset.0, len: bytes.len }
 }
 
 #[derive(Serialize)]
 struct JsonRepair<'a> {
     insert: Remedy,
+    /// What to flush, in the words of the source, and its bytes.
+    name: Option<&'a str>,
+    bytes: Option<JsonBytes<'a>>,
     after: JsonLocation<'a>,
     before: Option<JsonLocation<'a>>,
 }
@@ -118,6 +157,8 @@ struct JsonSummary {
     warning: usize,
     note: usize,
     suppressed: u64,
+    /// Remarks on performance wholly inside libraries, which are not among the findings.
+    inside_libraries: u64,
     /// How many of the findings the baseline has.
     #[serde(skip_serializing_if = "Option::is_none")]
     known: Option<u64>,
@@ -141,6 +182,8 @@ pub fn finding_against(finding: &Finding, baseline: Option<&Baseline>) -> String
         locations: finding.locations.iter().map(location).collect(),
         count: finding.count,
         first_event: finding.first.0,
+        thread: finding.thread.as_ref().map(|thread| JsonThread { id: thread.id.0, runs: thread.runs.as_deref() }),
+        also: also(finding),
         failure: failure(finding),
         call_paths: finding.paths.iter().take(PATHS).map(path).collect(),
         seen_in: finding.notes.iter().flat_map(seen_in).collect(),
@@ -161,6 +204,8 @@ pub(crate) fn failure(finding: &Finding) -> Option<JsonFailure<'_>> {
         present: failure.present.iter().map(store).collect(),
         repair: failure.repair.as_ref().map(|repair| JsonRepair {
             insert: repair.insert,
+            name: repair.name.as_deref(),
+            bytes: repair.bytes.as_ref().map(bytes),
             after: location(&repair.after),
             before: repair.before.as_ref().map(location),
         }),
@@ -188,6 +233,8 @@ fn store(store: &NamedStore) -> JsonStore<'_> {
         name: store.name.as_deref(),
         event: store.event.0,
         thread: store.thread.0,
+        thread_runs: store.thread_runs.as_deref(),
+        bytes: store.bytes.as_ref().map(bytes),
     }
 }
 
@@ -222,6 +269,7 @@ fn counts(findings: &[Finding], summary: &Summary) -> JsonSummary {
         warning: count(Severity::Warning),
         note: count(Severity::Note),
         suppressed: summary.suppressed,
+        inside_libraries: summary.inside_libraries,
         known: summary.known,
         events: summary.events,
     }

@@ -164,6 +164,12 @@ impl Writer<'_> {
         if let Some(failure) = json::failure(finding) {
             properties["failure"] = serde_json::to_value(failure).expect("strings and numbers are always JSON");
         }
+        if !finding.also.is_empty() {
+            properties["also"] = serde_json::to_value(json::also(finding)).expect("strings are always JSON");
+        }
+        if let Some(thread) = &finding.thread {
+            properties["thread"] = json!({ "id": thread.id.0, "runs": thread.runs });
+        }
         if let Some(replay) = &finding.replay {
             properties["replay"] = json!(replay);
         }

@@ -51,6 +51,8 @@ fn finding(rule: &str, severity: Severity, title: &str, locations: Vec<Location>
         count: paths.iter().map(|path| path.count).sum(),
         paths,
         first: EventId(42),
+        thread: None,
+        also: Vec::new(),
         failure: None,
         notes: Vec::new(),
         replay: None,
@@ -64,6 +66,8 @@ fn awkward() -> Note {
         through: vec!["grow<T>".to_owned()],
         times: 2,
         first: "put <a>".to_owned(),
+        thread: None,
+        also: Vec::new(),
     };
     Note::SeenIn { groups: vec![group], left_out: 1 }
 }
@@ -75,6 +79,8 @@ fn broken() -> Finding {
         name: Some(name.to_owned()),
         event: EventId(event),
         thread: ThreadId(0),
+        thread_runs: None,
+        bytes: None,
     };
     let (missing, present) = (store(Role::Missing, 5, "entry->value", 10), store(Role::Present, 6, "entry->key", 11));
     let sides = vec![missing.location.clone(), present.location.clone()];
@@ -100,6 +106,8 @@ fn broken() -> Finding {
             repair: Some(Repair {
                 insert: Remedy::FlushAndFence,
                 after: missing.location.clone(),
+                name: missing.name.clone(),
+                bytes: missing.bytes.clone(),
                 before: Some(present.location.clone()),
             }),
             missing: vec![missing],
@@ -147,7 +155,9 @@ fn human() {
     let mut human = Human::new(false, vec![folder.clone()]);
     let findings = findings();
     let mut text: String = findings.iter().map(|finding| human.finding(finding) + "\n\n").collect();
-    text.push_str(&human.summary(&findings, &Summary { suppressed: 2, known: None, events: 1000 }));
+    text.push_str(
+        &human.summary(&findings, &Summary { suppressed: 2, inside_libraries: 0, known: None, events: 1000 }),
+    );
     fs::remove_dir_all(&folder).unwrap();
     insta::assert_snapshot!(text);
 }
@@ -155,14 +165,14 @@ fn human() {
 #[test]
 fn nothing_found() {
     let human = Human::new(false, Vec::new());
-    insta::assert_snapshot!(human.summary(&[], &Summary { suppressed: 0, known: None, events: 7 }), @"nothing found in 7 events");
+    insta::assert_snapshot!(human.summary(&[], &Summary { events: 7, ..Summary::default() }), @"nothing found in 7 events");
 }
 
 #[test]
 fn json_lines() {
     let findings = findings();
     let mut lines: Vec<String> = findings.iter().map(json::finding).collect();
-    lines.push(json::summary(&findings, &Summary { suppressed: 2, known: None, events: 1000 }));
+    lines.push(json::summary(&findings, &Summary { suppressed: 2, inside_libraries: 0, known: None, events: 1000 }));
     insta::assert_snapshot!(lines.join("\n"));
 }
 
@@ -192,7 +202,7 @@ fn sarif_has_the_fields_of_a_power_failure() {
 #[test]
 fn what_is_known_is_not_new() {
     let human = Human::new(false, Vec::new());
-    let known = |known| human.summary(&[], &Summary { suppressed: 0, known: Some(known), events: 1 });
+    let known = |known| human.summary(&[], &Summary { known: Some(known), events: 1, ..Summary::default() });
     assert_eq!(
         (known(2).as_str(), known(0).as_str()),
         ("nothing new (2 known) in 1 event", "nothing found in 1 event")

@@ -18,7 +18,7 @@ impl Drop for Guard<'_> {
     fn drop(&mut self) {
         // Not `clwb!`: the line of an `asm!` in a macro is that of the macro.
         // SAFETY: a flush changes no memory.
-        unsafe { std::arch::asm!("clwb [{}]", in(reg) &raw const *self.0, options(nostack, preserves_flags)) } //~ FP0201
+        unsafe { std::arch::asm!("clwb [{}]", in(reg) &raw const *self.0, options(nostack, preserves_flags)) }
         sfence!();
     }
 }
@@ -28,4 +28,4 @@ fn main() {
     let guard = Guard(value);
     *guard.0 = 1;
     guard.flush();
-}
+} //~ FP0201

@@ -14,7 +14,7 @@ struct object {
 static void persist_object(struct object *o)
 {
 	_mm_clwb(&o->count);
-	_mm_clwb(&o->name); //~ FP0201
+	_mm_clwb(&o->name);
 	_mm_sfence();
 }
 
@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 	PERSIST(&o->name);
 	for (int i = 0; i < 3; i++) {
 		PUT(o->count, i + 1);
-		persist_object(o);
+		persist_object(o); //~ FP0201
 	}
 	return 0;
 }

@@ -11,7 +11,7 @@ struct node {
 
 static void persist(struct node *n)
 {
-	_mm_clwb(n); //~ FP0202
+	_mm_clwb(n);
 }
 
 int main(int argc, char **argv)
@@ -20,7 +20,7 @@ int main(int argc, char **argv)
 	struct node *cached = aligned_alloc(LINE, sizeof *cached);
 	PUT(pm->value, 1);
 	PUT(cached->value, 1);
-	persist(cached);
+	persist(cached); //~ FP0202
 	persist(pm);
 	_mm_sfence();
 	return 0;

@@ -158,7 +158,8 @@ impl Check {
         if *interrupted {
             say_interrupted(None);
         }
-        let judged = gate.judge(outcome.findings().cloned().collect());
+        let (findings, inside) = self.rules.shown(outcome.findings().cloned().collect(), &outcome.inside_libraries);
+        let judged = gate.judge(findings, inside);
         let exit = self.options.end(judged.any_fails(), *interrupted, &checked.coverage);
         let page =
             html::Outcome { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };

@@ -150,17 +150,18 @@ impl Lint {
             Ok(report) => report,
             Err(error) => return failed(&error),
         };
-        let unjudged = report.unjudged;
-        let judged = plan.gate.judge(report.findings);
+        let (unjudged, events) = (report.unjudged, report.events);
+        let (findings, inside_libraries) = self.rules.shown(report.findings, &report.inside_libraries);
+        let judged = plan.gate.judge(findings, inside_libraries);
         let exit = if judged.any_fails() { Exit::Findings } else { Exit::Clean };
         let result = if self.message_format.is_document() {
             let document = Document { reader: &reader, judged: &judged, exit, notes: &[], crash: None };
             if self.message_format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() }
         } else {
-            self.print(&reader, &judged, report.events)
+            self.print(&reader, &judged, events)
         };
         explain_limits(&reader, unjudged, watched);
-        printed(result, judged.finish(report.events, exit))
+        printed(result, judged.finish(events, exit))
     }
 
     fn print(&self, reader: &TraceReader, judged: &Judged, events: u64) -> io::Result<()> {

@@ -75,7 +75,12 @@ impl Report {
         let mut found = Vec::new();
         for id in wanted {
             match evidence::file::read(&self.bundles, &id) {
-                Ok(evidence) => found.push(evidence),
+                Ok(mut evidence) => {
+                    if let Some(merged) = run.merged.iter().find(|merged| merged.id == id) {
+                        evidence.finding.clone_from(merged);
+                    }
+                    found.push(evidence);
+                }
                 Err(error) => {
                     render::warning(&error);
                     run.notes.push(RunNote::Unreadable { why: error.to_string() });

@@ -44,6 +44,8 @@ pub fn finding(end: &End, at: &[Frame], libraries: &Libraries) -> Option<Finding
         locations,
         count: 1,
         first: EventId(0),
+        thread: None,
+        also: Vec::new(),
         failure: None,
         notes: Vec::new(),
         replay: None,

@@ -1,12 +1,14 @@
 //! The built-in rules: `FP01xx` durability, `FP02xx` waste, `FP03xx` suspicion, `FP04xx` PMDK transactions,
 //! `FP05xx` notes. One file each.
 
+pub mod accidental_fence;
 pub mod clean_flush;
 pub mod clflush;
 pub mod dirty_overwrite;
 pub mod flush_not_fenced;
 pub mod large_copy;
 pub mod library_state;
+pub mod needless_mfence;
 pub mod nt_not_fenced;
 pub mod nt_only_flush;
 pub mod open_transaction;

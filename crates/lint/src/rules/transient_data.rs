@@ -1,4 +1,5 @@
-//! FP0301: data in PM whose line is never flushed in the whole run. Either it is meant to be durable, or it belongs in DRAM.
+//! FP0301: data in PM whose line is never flushed in the whole run. Whether it must be durable the trace cannot tell: a flush may be missing, or nobody
+//! needs it after a restart, as with the files of locks.
 //!
 //! Writes to the pool's file are left out: they are the file system's business until somebody maps and flushes them.
 
@@ -10,17 +11,17 @@ use trace::Tables;
 use super::library_state::own_store;
 use super::volatile_locks::lock_function;
 use crate::rule::{Fate, LostStore, Rule, RuleError, RuleInfo, Wants};
-use crate::sightings::Sink;
+use crate::sightings::{Detail, Sink};
 
 #[derive(Debug, Default)]
 pub struct TransientData;
 
 static INFO: RuleInfo = RuleInfo::new(
     "FP0301",
-    "transient-data",
+    "never-flushed",
     Class::Durability,
     Severity::Warning,
-    "this data lies in persistent memory but its line is never flushed",
+    "this store is to persistent memory, and its line is never flushed in the whole run",
 )
 .about_flushes();
 
@@ -35,7 +36,7 @@ impl Rule for TransientData {
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {
         if lost.fate == (Fate::NeverFlushed { elsewhere: None }) && lost.route != Route::File {
-            out.report(lost.site, Role::Store);
+            out.report_detail(lost.site, Role::Store, Detail::In(lost.line.pool));
         }
         Ok(())
     }

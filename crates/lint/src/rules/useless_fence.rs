@@ -1,7 +1,7 @@
 //! FP0204: a fence before which its thread neither flushed nor stored non-temporally.
 //!
 //! Only `sfence`: on x86 it orders nothing else (SDM vol. 3 §9.2.2: stores are not reordered with stores). Locked instructions
-//! and `mfence` also order loads and are used to synchronise threads, so they are never certain waste. The C library's
+//! and `mfence` (FP0205) also order loads and are used to synchronise threads, so they are never certain waste. The C library's
 //! copy functions end with an `sfence` after non-temporal stores, to ordinary memory too, which no trace shows: they
 //! are left out.
 
@@ -47,12 +47,17 @@ impl Rule for UselessFence {
     }
 
     fn dismisses(&self, frames: &[Location]) -> bool {
-        frames.first().is_some_and(|innermost| {
-            let copies = |name: &String| ["memcpy", "memmove", "memset"].iter().any(|copy| name.contains(copy));
-            let pm_library = innermost.module.starts_with("libpmem");
-            innermost.module.starts_with("libc.so")
-                || innermost.module.starts_with("ld-linux")
-                || (!pm_library && innermost.function.as_ref().is_some_and(copies))
-        })
+        is_of_a_copy(frames)
     }
+}
+
+/// Whether the C library has it, or a function that copies.
+pub(super) fn is_of_a_copy(frames: &[Location]) -> bool {
+    frames.first().is_some_and(|innermost| {
+        let copies = |name: &String| ["memcpy", "memmove", "memset"].iter().any(|copy| name.contains(copy));
+        let pm_library = innermost.module.starts_with("libpmem");
+        innermost.module.starts_with("libc.so")
+            || innermost.module.starts_with("ld-linux")
+            || (!pm_library && innermost.function.as_ref().is_some_and(copies))
+    })
 }

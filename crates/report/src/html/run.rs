@@ -41,6 +41,9 @@ pub struct Run {
     pub bundled: Vec<FindingId>,
     /// All others: misuse, and what no bundle could be written for.
     pub others: Vec<Finding>,
+    /// Those with bundles of which other rules say something, too.
+    #[serde(default)]
+    pub merged: Vec<Finding>,
     /// Source around the locations of `others`.
     pub excerpts: Vec<Excerpt>,
 }

@@ -7,7 +7,7 @@ mod run_note;
 mod symptom;
 mod title;
 
-use finding::finding::Finding;
+use finding::finding::{Finding, Thread};
 use verdict::crash_point::PointKind;
 
 pub use note::note;
@@ -40,6 +40,12 @@ pub fn notes(finding: &Finding) -> Vec<String> {
     }
     notes.extend(finding.notes.iter().map(note));
     notes
+}
+
+/// `thread 2 (worker)`.
+pub fn thread(thread: &Thread) -> String {
+    let runs = thread.runs.as_ref().map_or_else(String::new, |function| format!(" (`{function}`)"));
+    format!("thread {}{runs}", thread.id.0)
 }
 
 /// When power failed.

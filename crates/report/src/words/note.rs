@@ -22,6 +22,26 @@ pub fn note(note: &Note) -> String {
             let more = if *left_out > 0 { format!("; and {left_out} more") } else { String::new() };
             format!("seen in the operations: {}{more}", named.join("; "))
         }
+        Note::InFile { name } => format!("the data lies in {name}"),
+        Note::FencedIn { function, module } => {
+            let library = module.split(".so").next().unwrap_or(module);
+            match function {
+                Some(function) => format!("completed only by a locked instruction in `{function}` ({library})"),
+                None => format!("completed only by a locked instruction in {library}"),
+            }
+        }
+        Note::NotSeparated { stores } => format!(
+            "which of {} is to blame cannot be told apart: the failure shows only while all of them are not in PM",
+            counted(*stores, "store")
+        ),
+        Note::OrderAlone => "nothing orders the two either; an order alone may not help, because recovery fails with \
+                             either one without the other"
+            .to_owned(),
+        Note::NotInTransaction => {
+            "the store is in a transaction that knows nothing of it: add the range before it (`pmemobj_tx_add_range`, \
+             `TX_ADD`), and the commit makes it durable"
+                .to_owned()
+        }
         Note::NotNeeded { states } => format!(
             "{} checked, and none needs it after a restart: this workload never reads it back",
             counted(*states, "crash state")

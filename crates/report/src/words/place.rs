@@ -1,6 +1,6 @@
 //! Places in the code.
 
-use finding::failure::NamedStore;
+use finding::failure::{NamedStore, PoolBytes};
 use finding::finding::Location;
 
 /// `function (file:line)`, shorter than a whole path.
@@ -18,6 +18,21 @@ pub(super) fn store(store: Option<&NamedStore>) -> String {
         Some(NamedStore { location, name: Some(name), .. }) => format!("`{name}` in {}", place(location)),
         Some(NamedStore { location, .. }) => place(location),
         None => "a store".to_owned(),
+    }
+}
+
+/// As [`store`], with the bytes: for two stores that one place makes.
+pub(super) fn store_with_bytes(named: Option<&NamedStore>) -> String {
+    let bytes = named.and_then(|store| store.bytes.as_ref()).map(bytes);
+    bytes.map_or_else(|| store(named), |bytes| format!("{} ({bytes})", store(named)))
+}
+
+/// `bytes 0x40–0x47 of pool`.
+pub(super) fn bytes(bytes: &PoolBytes) -> String {
+    let PoolBytes { pool, offset, len } = bytes;
+    match len {
+        0 | 1 => format!("byte {:#x} of {pool}", offset.0),
+        len => format!("bytes {:#x}–{:#x} of {pool}", offset.0, offset.0 + len - 1),
     }
 }
 

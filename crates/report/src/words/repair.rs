@@ -2,13 +2,15 @@
 
 use finding::failure::{Remedy, Repair};
 
-use super::place::place;
+use super::place::{bytes, place};
 
 /// A sentence without its full stop.
 pub fn repair(repair: &Repair) -> String {
-    let what = match repair.insert {
-        Remedy::Fence => "a fence",
-        Remedy::FlushAndFence => "a flush of that line and a fence",
+    let what = match (repair.insert, &repair.name, &repair.bytes) {
+        (Remedy::Fence, ..) => "a fence".to_owned(),
+        (Remedy::FlushAndFence, Some(name), Some(at)) => format!("a flush of `{name}` ({}) and a fence", bytes(at)),
+        (Remedy::FlushAndFence, None, Some(at)) => format!("a flush of {} and a fence", bytes(at)),
+        (Remedy::FlushAndFence, _, None) => "a flush of that line and a fence".to_owned(),
     };
     let after = place(&repair.after);
     match &repair.before {

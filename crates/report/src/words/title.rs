@@ -3,7 +3,7 @@
 use finding::failure::BrokenPromise;
 use finding::finding::{Finding, Title};
 
-use super::place::{place, store};
+use super::place::{place, store, store_with_bytes};
 
 /// The whole title.
 pub fn title(finding: &Finding) -> String {
@@ -52,6 +52,10 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
         BrokenPromise::DurableInTime { store } => {
             (format!("the store to {} becomes durable too late", of(store)), Some("a power failure can lose it"))
         }
+        BrokenPromise::DurableOnPurpose { store } => (
+            format!("nothing makes the store to {} durable but a later flush that is for another store", of(store)),
+            Some("a power failure before that can lose it"),
+        ),
         BrokenPromise::Ordered { first, second } => (
             format!("nothing orders {} before {}", of(first), of(second)),
             Some("after a power failure PM can have the second without the first"),
@@ -67,14 +71,12 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
         BrokenPromise::Together { one, other: None } => {
             (format!("the change that {} is part of can be half done after a power failure", of(one)), None)
         }
-        BrokenPromise::Together { one, other } => (
-            format!(
-                "{} and {} belong together, but a power failure can leave one without the other",
-                of(one),
-                of(other)
-            ),
-            None,
-        ),
+        BrokenPromise::Together { one, other } => {
+            // Two stores of one place are told apart by where they go.
+            let of = if of(one) == of(other) { |named: &Option<_>| store_with_bytes(named.as_ref()) } else { of };
+            let (one, other) = (of(one), of(other));
+            (format!("{one} and {other} belong together, but a power failure can leave one without the other"), None)
+        }
         BrokenPromise::Ends { after } => {
             (format!("recovery does not end after a power failure behind the store to {}", store(Some(after))), None)
         }

@@ -45,6 +45,8 @@ pub fn finding(id: &str, rule: &str, class: Class, severity: Severity, locations
         locations,
         count: 3,
         first: EventId(7),
+        thread: None,
+        also: Vec::new(),
         failure: None,
         notes: vec![Note::SeenIn { groups: vec![group()], left_out: 0 }],
         replay: None,
@@ -64,6 +66,8 @@ fn failure(sides: &[Location]) -> CrashFailure {
         name: None,
         event: EventId(10),
         thread: ThreadId(0),
+        thread_runs: None,
+        bytes: None,
     };
     CrashFailure {
         symptom: Symptom::Failed { by: Party::Recovery, how: Failure::Exit { code: 1, complaint } },
@@ -71,7 +75,7 @@ fn failure(sides: &[Location]) -> CrashFailure {
         dirty_lines: 2,
         missing: vec![store(&sides[0])],
         present: vec![store(&sides[1])],
-        repair: Some(Repair { insert: Remedy::Fence, after: sides[0].clone(), before: None }),
+        repair: Some(Repair { insert: Remedy::Fence, after: sides[0].clone(), name: None, bytes: None, before: None }),
         recovery_from: None,
     }
 }

@@ -164,7 +164,7 @@ impl FsCheck {
             return Err(Failed::Usage("there is no workload to check; give --fuzz a number above 0".into()));
         };
         checked.notes.insert(0, RunNote::Workloads { count: count as u64 });
-        let judged = gate.judge(checked.findings.clone());
+        let judged = gate.judge(checked.findings.clone(), 0);
         let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
         let outcome = Outcome { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };
         Ok(printed(

@@ -255,7 +255,7 @@ impl Prepared<'_> {
 
     fn end(&self, state: &State, gate: super::super::options::gate::Gate, interrupted: bool) -> Exit {
         let findings: Vec<Finding> = state.findings.all().iter().map(|found| found.finding.clone()).collect();
-        let judged = gate.judge(findings);
+        let judged = gate.judge(findings, 0);
         let (agreed, all) = state.stable;
         if all > 0 && (agreed as f64) < 0.9 * all as f64 {
             render::warning(format_args!(

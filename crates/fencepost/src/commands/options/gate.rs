@@ -8,11 +8,13 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use finding::finding::Finding;
+use finding::merge::merge;
 use finding::severity::Severity;
 use finding::suppress::Suppressions;
 use report::baseline::Baseline;
 use report::human::Summary;
 use report::json;
+use report::number::counted;
 
 use crate::exit::Exit;
 use crate::render;
@@ -81,12 +83,14 @@ pub struct Gate {
 
 impl Gate {
     /// Findings that are suppressed are gone.
-    pub fn judge(mut self, mut findings: Vec<Finding>) -> Judged {
+    /// Those about one bug are one. `inside_libraries`: how many lie wholly inside libraries and are not among them.
+    pub fn judge(mut self, mut findings: Vec<Finding>, inside_libraries: u64) -> Judged {
         let suppressed = self.suppressions.apply(&mut findings);
+        let findings = merge(findings);
         if let Some(baseline) = &mut self.baseline {
             baseline.compare(&findings);
         }
-        Judged { findings, suppressed, gate: self }
+        Judged { findings, suppressed, inside_libraries, gate: self }
     }
 }
 
@@ -95,6 +99,7 @@ impl Gate {
 pub struct Judged {
     pub findings: Vec<Finding>,
     pub suppressed: u64,
+    inside_libraries: u64,
     gate: Gate,
 }
 
@@ -122,11 +127,22 @@ impl Judged {
 
     pub fn summary(&self, events: u64) -> Summary {
         let known = self.findings.iter().filter(|finding| self.knows(finding)).count() as u64;
-        Summary { suppressed: self.suppressed, known: self.gate.baseline.is_some().then_some(known), events }
+        Summary {
+            suppressed: self.suppressed,
+            inside_libraries: self.inside_libraries,
+            known: self.gate.baseline.is_some().then_some(known),
+            events,
+        }
     }
 
     /// Says what the files have too much, and writes the new baseline. `exit` is how the command would end otherwise.
     pub fn finish(&self, events: u64, exit: Exit) -> Exit {
+        if self.inside_libraries > 0 {
+            render::note(format_args!(
+                "{} wholly inside libpmemobj not shown (--library-findings)",
+                counted(self.inside_libraries, "performance remark")
+            ));
+        }
         for unused in self.gate.suppressions.unused() {
             render::note(format_args!("a suppression matched nothing (\"{}\"); its cause may be gone", unused.reason));
         }
@@ -141,7 +157,7 @@ impl Judged {
             text += &json::finding(finding);
             text.push('\n');
         }
-        let summary = Summary { suppressed: self.suppressed, known: None, events };
+        let summary = Summary { known: None, ..self.summary(events) };
         text += &json::summary(&self.findings, &summary);
         text.push('\n');
         match fs::write(path, text) {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use finding::blame::Libraries;
+use finding::finding::Finding;
 use finding::severity::{Level, Severity};
 use lint::lint::Active;
 use lint::registry::Settings;
@@ -31,6 +32,12 @@ pub struct RuleOptions {
     /// Never blame code in libraries whose file name matches. Repeatable.
     #[arg(long = "library", alias = "libraries", value_name = "GLOB")]
     libraries: Vec<String>,
+    /// Blame the callers of functions whose name matches; functions that only flush and fence are known without it. Repeatable.
+    #[arg(long = "wrapper", alias = "wrappers", value_name = "NAME")]
+    wrappers: Vec<String>,
+    /// Show performance findings that lie wholly inside libpmemobj.
+    #[arg(long)]
+    library_findings: bool,
 }
 
 impl RuleOptions {
@@ -54,6 +61,16 @@ impl RuleOptions {
     pub fn libraries(&self) -> Libraries {
         let mut libraries = Libraries::default();
         libraries.modules.extend(self.libraries.iter().cloned());
+        libraries.wrappers.extend(self.wrappers.iter().cloned());
         libraries
+    }
+
+    /// The findings to show, and how many are not shown because they lie wholly inside libraries.
+    pub fn shown(&self, mut findings: Vec<Finding>, inside_libraries: &[Finding]) -> (Vec<Finding>, u64) {
+        if !self.library_findings {
+            return (findings, inside_libraries.len() as u64);
+        }
+        findings.extend(inside_libraries.iter().cloned());
+        (findings, 0)
     }
 }

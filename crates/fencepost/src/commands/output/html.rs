@@ -74,7 +74,13 @@ impl Outcome<'_> {
 
     fn evidence(&self) -> Vec<Evidence> {
         let shown = |evidence: &&Evidence| self.judged.findings.iter().any(|known| known.id == evidence.finding.id);
-        self.checked.evidence.iter().filter(shown).cloned().collect()
+        let mut evidence: Vec<Evidence> = self.checked.evidence.iter().filter(shown).cloned().collect();
+        // With what other rules say of it.
+        for evidence in &mut evidence {
+            let judged = self.judged.findings.iter().find(|known| known.id == evidence.finding.id);
+            evidence.finding.clone_from(judged.unwrap_or(&evidence.finding.clone()));
+        }
+        evidence
     }
 
     fn run(&self, evidence: &[Evidence]) -> Run {
@@ -101,6 +107,7 @@ impl Outcome<'_> {
             bundled: evidence.iter().map(|evidence| evidence.finding.id.clone()).collect(),
             excerpts: excerpts(&others, &meta.cwd),
             others,
+            merged: evidence.iter().map(|it| &it.finding).filter(|finding| !finding.also.is_empty()).cloned().collect(),
         }
     }
 

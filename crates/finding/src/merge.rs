@@ -1,0 +1,183 @@
+//! One bug, one finding: what several rules, and the simulated power failures, say about the same store for the same reason.
+//!
+//! A failure takes in the misuse that explains it: it has the evidence, and its words say what follows. Of misuse alone the rule counts that
+//! says most. What was taken in stays known by its id ([`Finding::also`]), so that baselines go on knowing it.
+
+use crate::finding::{Also, Class, Finding, Location, Role, Title};
+use crate::note::Note;
+
+/// Rules about stores that do not become durable, the one that says most first.
+const LOST: [&str; 6] = [UNLOGGED, "FP0101", "FP0103", "FP0102", "FP0104", "FP0301"];
+/// In a transaction the range must be added; flushing by hand would be the wrong advice.
+const UNLOGGED: &str = "FP0402";
+const UNORDERED: &str = "FP0304";
+
+/// Joins findings about one bug. Those about transactions come first, the order of the others stays.
+pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
+    let (mut all, mut misuse): (Vec<Finding>, Vec<Finding>) =
+        findings.into_iter().partition(|finding| finding.failure.is_some() || rank(finding).is_none());
+    misuse.sort_by_key(rank);
+    for finding in misuse {
+        let taker = all.iter().position(|known| is_same_bug(known, &finding));
+        match taker {
+            Some(taker) => take_in(&mut all[taker], finding),
+            None => all.push(finding),
+        }
+    }
+    all.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| unlogged(b).cmp(&unlogged(a))));
+    all
+}
+
+/// Which of several rules about one store counts; none of other rules.
+fn rank(finding: &Finding) -> Option<usize> {
+    LOST.iter().chain([&UNORDERED]).position(|rule| *rule == finding.rule)
+}
+
+fn unlogged(finding: &Finding) -> bool {
+    finding.rule == UNLOGGED || finding.also.iter().any(|also| also.rule == UNLOGGED)
+}
+
+fn is_same_bug(known: &Finding, misuse: &Finding) -> bool {
+    if known.failure.is_none() {
+        let lost = |finding: &Finding| LOST.contains(&finding.rule.as_str());
+        return lost(known) && lost(misuse) && same_place(known.guilty(), misuse.guilty());
+    }
+    let sides = |role: Role| known.locations.iter().filter(move |location| location.role == role);
+    let is_lost = |store: &Location| sides(Role::Missing).any(|missing| same_place(missing, store));
+    match misuse.rule.as_str() {
+        UNLOGGED => is_lost(misuse.guilty()) || sides(Role::Present).any(|there| same_place(there, misuse.guilty())),
+        // About a flush: the store that it was for.
+        "FP0102" | "FP0104" => misuse.locations.iter().filter(|location| location.role == Role::Store).any(is_lost),
+        UNORDERED => {
+            known.class == Class::Ordering && completes(misuse, sides(Role::Missing).chain(sides(Role::Present)))
+        }
+        _ => is_lost(misuse.guilty()),
+    }
+}
+
+/// Whether all these stores, and the flushes, stand before the fence in its function: it is the one that completes them together.
+fn completes<'f>(fence: &Finding, mut stores: impl Iterator<Item = &'f Location>) -> bool {
+    let at = fence.guilty();
+    let before = |other: &Location| {
+        other.file.is_some() && (&other.file, &other.function) == (&at.file, &at.function) && other.line < at.line
+    };
+    stores.all(before) && fence.locations.iter().filter(|location| location.role == Role::Flush).all(before)
+}
+
+fn take_in(finding: &mut Finding, misuse: Finding) {
+    let title = match misuse.title {
+        Title::Rule(words) => words,
+        Title::Broken { .. } => String::new(),
+    };
+    if misuse.rule == UNLOGGED {
+        if let Some(failure) = &mut finding.failure {
+            failure.repair = None;
+        }
+        finding.notes.insert(0, Note::NotInTransaction);
+    }
+    for note in misuse.notes {
+        if !finding.notes.contains(&note) {
+            finding.notes.push(note);
+        }
+    }
+    finding.also.push(Also { rule: misuse.rule, id: misuse.id, title });
+    finding.also.extend(misuse.also);
+}
+
+/// The same line of source, or, where that is not known, the same instruction.
+pub fn same_place(one: &Location, other: &Location) -> bool {
+    match (&one.file, one.line) {
+        (Some(file), Some(line)) => other.file.as_ref() == Some(file) && other.line == Some(line),
+        _ => one.module == other.module && one.address == other.address,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use trace::event::EventId;
+    use verdict::crash_point::{CrashPoint, PointKind};
+    use verdict::symptom::{Failure, Party, Symptom};
+
+    use super::*;
+    use crate::failure::CrashFailure;
+    use crate::finding::FindingId;
+    use crate::severity::Severity;
+
+    fn at(role: Role, line: u32) -> Location {
+        let (file, function) = (Some("kv.c".to_owned()), Some("put".to_owned()));
+        Location { role, file, line: Some(line), function, module: "kv".to_owned(), address: u64::from(line) }
+    }
+
+    fn misuse(rule: &str, locations: Vec<Location>) -> Finding {
+        Finding {
+            id: FindingId::new(rule, &locations[0]),
+            rule: rule.to_owned(),
+            class: Class::Durability,
+            severity: Severity::Error,
+            title: Title::Rule(rule.to_lowercase()),
+            locations,
+            count: 1,
+            paths: Vec::new(),
+            first: EventId(0),
+            thread: None,
+            also: Vec::new(),
+            failure: None,
+            notes: Vec::new(),
+            replay: None,
+        }
+    }
+
+    fn failure(rule: &str, class: Class, locations: Vec<Location>) -> Finding {
+        let how = Failure::Exit { code: 1, complaint: None };
+        let failure = CrashFailure {
+            symptom: Symptom::Failed { by: Party::Recovery, how },
+            crash_point: CrashPoint { event: EventId(1), operation: None, kind: PointKind::Fence },
+            dirty_lines: 1,
+            missing: Vec::new(),
+            present: Vec::new(),
+            repair: None,
+            recovery_from: None,
+        };
+        Finding { class, failure: Some(Box::new(failure)), ..misuse(rule, locations) }
+    }
+
+    fn merged(findings: Vec<Finding>) -> Vec<String> {
+        let also = |finding: &Finding| finding.also.iter().map(|also| format!("+{}", also.rule)).collect::<String>();
+        merge(findings).iter().map(|finding| format!("{}{}", finding.rule, also(finding))).collect()
+    }
+
+    #[test]
+    fn a_failure_takes_in_the_misuse_that_explains_it() {
+        let lost = || failure("FP0601", Class::Durability, vec![at(Role::Missing, 7), at(Role::Present, 9)]);
+        assert_eq!(merged(vec![lost(), misuse("FP0101", vec![at(Role::Store, 7)])]), ["FP0601+FP0101"]);
+        let flush = misuse("FP0102", vec![at(Role::Flush, 8), at(Role::Store, 7)]);
+        assert_eq!(merged(vec![flush, lost()]), ["FP0601+FP0102"]);
+        // The store that was there is another one, and waste is another matter.
+        assert_eq!(merged(vec![lost(), misuse("FP0101", vec![at(Role::Store, 9)])]), ["FP0601", "FP0101"]);
+        assert_eq!(merged(vec![lost(), misuse("FP0201", vec![at(Role::Flush, 7)])]), ["FP0601", "FP0201"]);
+    }
+
+    #[test]
+    fn of_misuse_alone_the_rule_that_says_most_counts() {
+        let stores = |rule: &str| misuse(rule, vec![at(Role::Store, 7)]);
+        assert_eq!(merged(vec![stores("FP0301"), stores("FP0101")]), ["FP0101+FP0301"]);
+        assert_eq!(merged(vec![stores("FP0101"), stores("FP0402"), stores("FP0301")]), ["FP0402+FP0101+FP0301"]);
+    }
+
+    #[test]
+    fn a_transaction_comes_first_and_has_its_own_advice() {
+        let other = failure("FP0601", Class::Durability, vec![at(Role::Missing, 1)]);
+        let lost = failure("FP0603", Class::Atomicity, vec![at(Role::Present, 7), at(Role::Missing, 9)]);
+        let all = merge(vec![other, lost, misuse("FP0402", vec![at(Role::Store, 7)])]);
+        assert_eq!(all.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>(), ["FP0603", "FP0601"]);
+        assert_eq!(all[0].notes, [Note::NotInTransaction]);
+    }
+
+    #[test]
+    fn a_fence_for_several_lines_is_the_cause_of_their_order() {
+        let order = || failure("FP0602", Class::Ordering, vec![at(Role::Missing, 3), at(Role::Present, 5)]);
+        let fence = |line: u32| misuse("FP0304", vec![at(Role::Fence, line), at(Role::Flush, 4), at(Role::Flush, 6)]);
+        assert_eq!(merged(vec![order(), fence(7)]), ["FP0602+FP0304"]);
+        assert_eq!(merged(vec![order(), fence(5)]), ["FP0602", "FP0304"]);
+    }
+}
