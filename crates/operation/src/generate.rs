@@ -4,6 +4,7 @@
 use std::fmt::Write;
 
 use crate::grammar::{Grammar, Hole, Piece};
+use crate::text;
 
 /// A workload as text, one line per operation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -87,8 +88,12 @@ impl Source<'_> {
             .unwrap_or(0)
     }
 
-    fn fill(&mut self, hole: Hole, text: &mut String) {
+    fn fill(&mut self, hole: Hole, into: &mut String) {
         let number = match hole {
+            Hole::Text(letters) => {
+                into.push_str(&text::text(letters, self.random.below(text::texts(letters))));
+                return;
+            }
             Hole::NewKey => self.new_key(),
             Hole::Key => self.used_key(),
             Hole::AnyKey => {
@@ -100,7 +105,7 @@ impl Source<'_> {
             }
             Hole::Value => self.random.below(self.grammar.values),
         };
-        write!(text, "{number}").expect("a string takes everything");
+        write!(into, "{number}").expect("a string takes everything");
     }
 
     fn used_key(&mut self) -> u64 {
@@ -183,5 +188,14 @@ mod tests {
         let made = generate(&grammar, 20, 1);
         assert_eq!(made.operations.lines().count(), 20);
         assert_eq!(made.operations.lines().collect::<BTreeSet<_>>().len(), 5);
+    }
+
+    #[test]
+    fn long_values_are_texts() {
+        let grammar = Grammar::parse("[operations]\nput = \"p {newkey} {value:100}\"").unwrap();
+        let made = generate(&grammar, 20, 7);
+        let texts: BTreeSet<&str> = made.operations.lines().filter_map(|line| line.split(' ').nth(2)).collect();
+        assert_eq!(texts.len(), 20);
+        assert!(texts.iter().all(|text| text.len() == 100 && text.bytes().all(|byte| byte.is_ascii_lowercase())));
     }
 }

@@ -13,7 +13,10 @@
 //! order = "any"        # of the lines of an answer; "fixed" if it matters
 //!
 //! [keys]
-//! range = 1000
+//! range = 1000         # keys are numbers below this
+//!
+//! [values]
+//! range = 100          # {value} is a number below this; {value:100} is a text of 100 letters
 //! ```
 
 use std::collections::BTreeMap;
@@ -31,6 +34,8 @@ pub enum Hole {
     AnyKey,
     /// A number.
     Value,
+    /// A text of so many letters.
+    Text(u32),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -83,8 +88,12 @@ pub enum GrammarError {
         "the grammar has no operations; write for example\n\n  [operations]\n  insert = \"i {{newkey}} {{value}}\"\n"
     )]
     NoOperations,
-    #[error("`{name}` has `{{{hole}}}`, which means nothing; there are {{newkey}}, {{key}}, {{anykey}} and {{value}}")]
+    #[error(
+        "`{name}` has `{{{hole}}}`, which means nothing; there are {{newkey}}, {{key}}, {{anykey}}, {{value}} and {{value:LETTERS}}"
+    )]
     UnknownHole { name: String, hole: String },
+    #[error("`{name}` has `{{{hole}}}`: a text has 1 to {LONGEST_TEXT} letters, as in {{value:100}}")]
+    TextLength { name: String, hole: String },
     #[error("`{name}` has a `{{` that is never closed")]
     OpenHole { name: String },
     #[error("[weights] names `{0}`, but there is no such operation")]
@@ -130,6 +139,9 @@ struct Keys {
     range: Option<u64>,
 }
 
+/// Operations are lines; programs read them into buffers.
+const LONGEST_TEXT: u32 = 65_536;
+
 /// Unless the grammar says otherwise.
 const KEYS: u64 = 1_000_000;
 const VALUES: u64 = 1_000_000_000;
@@ -162,7 +174,7 @@ impl Grammar {
             .iter()
             .map(|text| template("readback", text))
             .collect::<Result<Vec<_>, GrammarError>>()?;
-        let bad = |piece: &Piece| matches!(piece, Piece::Hole(Hole::NewKey | Hole::Value));
+        let bad = |piece: &Piece| matches!(piece, Piece::Hole(Hole::NewKey | Hole::Value | Hole::Text(_)));
         if queries.iter().flatten().any(bad) {
             return Err(GrammarError::QueryHole);
         }
@@ -196,6 +208,10 @@ fn template(name: &str, text: &str) -> Result<Vec<Piece>, GrammarError> {
             "key" => Hole::Key,
             "anykey" => Hole::AnyKey,
             "value" => Hole::Value,
+            hole if hole.starts_with("value:") => match hole["value:".len()..].parse() {
+                Ok(letters @ 1..=LONGEST_TEXT) => Hole::Text(letters),
+                _ => return Err(GrammarError::TextLength { name: name.into(), hole: hole.into() }),
+            },
             hole => return Err(GrammarError::UnknownHole { name: name.into(), hole: hole.into() }),
         };
         pieces.push(Piece::Hole(hole));
@@ -241,5 +257,15 @@ mod tests {
         assert_eq!(error("[operations]\na = \"x\"\n[weights]\na = 0"), GrammarError::NoWeight);
         assert_eq!(error("[operations]\na = \"x\"\n[readback]\nqueries = [\"{value}\"]"), GrammarError::QueryHole);
         assert_eq!(error("[operations]\na = \"x\\ny\""), GrammarError::Lines("a".into()));
+    }
+
+    #[test]
+    fn a_value_with_a_length_is_a_text() {
+        let grammar = Grammar::parse("[operations]\nput = \"i {newkey} {value:100}\"").unwrap();
+        assert_eq!(grammar.kinds[0].template.last(), Some(&Piece::Hole(Hole::Text(100))));
+        for wrong in ["value:0", "value:x", "value:70000", "value:"] {
+            let text = format!("[operations]\nput = \"i {{newkey}} {{{wrong}}}\"");
+            assert_eq!(error(&text), GrammarError::TextLength { name: "put".into(), hole: wrong.into() });
+        }
     }
 }

@@ -19,5 +19,6 @@ pub mod generate;
 pub mod grammar;
 mod queries;
 pub mod resumed;
+pub mod text;
 pub mod window;
 pub mod workload;

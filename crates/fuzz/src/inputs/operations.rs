@@ -6,6 +6,7 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use operation::grammar::{Grammar, Hole, Kind, Piece};
+use operation::text;
 
 use super::Inputs;
 use crate::random::Random;
@@ -92,7 +93,7 @@ impl Operations {
         for line in lines {
             let Line::Known { kind, numbers } = line else { continue };
             for (hole, number) in self.holes(*kind).zip(numbers) {
-                if hole != Hole::Value {
+                if !matches!(hole, Hole::Value | Hole::Text(_)) {
                     keys.insert(*number, *kind);
                 }
             }
@@ -123,6 +124,7 @@ impl Operations {
             _ => random.below(self.grammar.keys),
         };
         match hole {
+            Hole::Text(letters) => random.below(text::texts(letters)),
             Hole::Value => match random.below(4) {
                 0 => random.below(self.grammar.values.min(4)),
                 1 => self.grammar.values.saturating_sub(1 + random.below(2)),
@@ -227,7 +229,7 @@ impl Operations {
                 for key in keys.into_iter().skip(from).take(random.small(64)) {
                     let known = BTreeMap::from([(key, kind)]);
                     let numbers = self.holes(kind).map(|hole| match hole {
-                        Hole::Value => self.number(hole, &known, random),
+                        Hole::Value | Hole::Text(_) => self.number(hole, &known, random),
                         _ => key,
                     });
                     let numbers = numbers.collect();
@@ -293,14 +295,15 @@ fn range(len: usize, random: &mut Random) -> Range<usize> {
 }
 
 fn filled(template: &[Piece], numbers: &[u64]) -> String {
-    let (mut text, mut numbers) = (String::new(), numbers.iter());
+    let (mut line, mut numbers) = (String::new(), numbers.iter());
     for piece in template {
         match piece {
-            Piece::Text(part) => text.push_str(part),
-            Piece::Hole(_) => write!(text, "{}", numbers.next().unwrap_or(&0)).expect("a string takes everything"),
+            Piece::Text(part) => line.push_str(part),
+            Piece::Hole(Hole::Text(letters)) => line.push_str(&text::text(*letters, *numbers.next().unwrap_or(&0))),
+            Piece::Hole(_) => write!(line, "{}", numbers.next().unwrap_or(&0)).expect("a string takes everything"),
         }
     }
-    text
+    line
 }
 
 /// The numbers in the holes, if the line is of this kind.
@@ -309,6 +312,11 @@ fn numbers(template: &[Piece], line: &str) -> Option<Vec<u64>> {
     for piece in template {
         match piece {
             Piece::Text(text) => rest = rest.strip_prefix(text.as_str())?,
+            Piece::Hole(Hole::Text(letters)) => {
+                let (number, after) = text::number(*letters, rest)?;
+                numbers.push(number);
+                rest = after;
+            }
             Piece::Hole(_) => {
                 let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
                 numbers.push(rest[..digits].parse().ok()?);
