@@ -1,6 +1,7 @@
 //@ build: c
 //@ cflags: -O1 -mclwb -pthread
 //@ needs: clwb
+//@ rules: FP01
 // The mutex comes first, but the program fences by itself: once for two flushes.
 #include "pm.h"
 
