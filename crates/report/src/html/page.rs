@@ -73,6 +73,10 @@ struct Page {
     pages: Vec<PageView>,
 }
 
+/// So many findings are shown whole; of more only the first are, and the rest unfold.
+const FEW: usize = 6;
+const UNFOLDED: usize = 2;
+
 const CSS: &str = include_str!("page/style.css");
 /// One file per thing that the reader can do; they share one scope.
 const JS: &str = concat!(
@@ -132,7 +136,11 @@ impl Report<'_> {
             classes: classes(&findings),
             rules: self.rule_views(&findings),
             pages: self.pages(&findings),
-            findings: sections.iter().map(|section| self.section(section)).collect(),
+            findings: sections
+                .iter()
+                .enumerate()
+                .map(|(at, section)| self.section(section, at, sections.len()))
+                .collect(),
             clean_words: clean_words(run),
         }
     }
@@ -156,9 +164,9 @@ impl Report<'_> {
         sections
     }
 
-    fn section(&self, section: &Section<'_>) -> SectionView {
+    fn section(&self, section: &Section<'_>, at: usize, of: usize) -> SectionView {
         let has_page = self.rule_text(&section.finding.rule).is_some();
-        section.view(has_page, self.run.known.contains(&section.finding.id))
+        section.view(has_page, self.run.known.contains(&section.finding.id), of <= FEW || at < UNFOLDED)
     }
 
     fn rule_text(&self, id: &str) -> Option<&RuleText> {

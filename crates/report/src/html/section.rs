@@ -25,6 +25,8 @@ pub struct SectionView {
     pub has_page: bool,
     /// The baseline has it.
     pub is_known: bool,
+    /// Of many findings only the first are unfolded.
+    pub is_open: bool,
     pub severity: &'static str,
     pub class: &'static str,
     /// HTML.
@@ -39,6 +41,8 @@ pub struct SectionView {
     pub blocks: Vec<CodeBlock>,
     pub bare: Vec<BarePlace>,
     pub repair: String,
+    /// What other rules say of it.
+    pub also: Vec<String>,
     pub notes: Vec<String>,
     pub has_timeline: bool,
     /// JSON for a `script` element.
@@ -113,7 +117,7 @@ pub struct Section<'a> {
 }
 
 impl Section<'_> {
-    pub fn view(&self, has_page: bool, is_known: bool) -> SectionView {
+    pub fn view(&self, has_page: bool, is_known: bool, is_open: bool) -> SectionView {
         let Section { finding, evidence, .. } = *self;
         let failure = finding.failure.as_deref();
         let title = words::title(finding);
@@ -133,6 +137,7 @@ impl Section<'_> {
             rule: finding.rule.clone(),
             has_page,
             is_known,
+            is_open,
             severity: finding.severity.name(),
             class: finding.class.name(),
             title: prose(&capital(&title)),
@@ -147,6 +152,7 @@ impl Section<'_> {
                 .filter(|_| evidence.is_some())
                 .and_then(|failure| failure.repair.as_ref())
                 .map_or_else(String::new, |repair| prose(&words::repair(repair))),
+            also: finding.also.iter().map(|also| prose(&format!("also {}: {}", also.rule, also.title))).collect(),
             notes: notes.iter().map(|note| prose(note)).collect(),
             has_timeline: evidence.is_some_and(|evidence| !evidence.timeline.events.is_empty()),
             timeline: evidence.map_or_else(String::new, |evidence| {

@@ -198,6 +198,49 @@ fn who_cannot_see_it_is_told() {
 }
 
 #[test]
+fn many_findings_are_folded_and_listed_on_a_telephone() {
+    let (all, evidence) = everything();
+    let misuse = |number: u32| {
+        let at = location(Role::Flush, number, "flush_all");
+        finding(&format!("{number:08}"), "FP0201", Class::Performance, Severity::Performance, vec![at])
+    };
+    let run = Run { others: (100..130).map(misuse).collect(), ..all };
+    let mut browser = Browser::start();
+    for width in [390, 1280] {
+        let metrics = json!({ "width": width, "height": 800, "deviceScaleFactor": 1, "mobile": width < 500 });
+        browser.ask("Emulation.setDeviceMetricsOverride", metrics);
+        browser.open(&html(&run, &evidence));
+        browser.settle();
+        let open = browser.value("document.querySelectorAll('.fold[open]').length");
+        assert_eq!(open, json!(2), "{width}");
+        // From wherever the reader is, the list is one touch away, and from there each finding.
+        browser.value("document.querySelector('.top a[href=\"#index\"]').click()");
+        let listed =
+            browser.value("[...document.querySelectorAll('.index a')].filter(a => a.offsetParent !== null).length");
+        assert_eq!(listed.as_u64().unwrap() as usize, run.others.len() + evidence.len(), "{width}");
+        browser.value("document.querySelector('.index a[href=\"#f-00000129\"]').click()");
+        browser.value("new Promise(done => setTimeout(() => done(1), 50))");
+        assert_eq!(browser.value("document.querySelector('#f-00000129 .fold').open"), json!(true), "{width}");
+        // A label stands beneath its line of code.
+        let over = "[...document.querySelectorAll('.src')].filter(cell => { const label = cell.querySelector('.label'), code = cell.querySelector('pre'); return label && code.getBoundingClientRect().height > 0 && label.getBoundingClientRect().top < code.getBoundingClientRect().bottom - 1; }).length";
+        assert_eq!(browser.value(over), json!(0), "{width}");
+        assert!(browser.value("document.querySelectorAll('.src .label').length").as_u64() > Some(0));
+        let wide = browser.value("document.documentElement.scrollWidth").as_u64().unwrap();
+        assert!(wide <= width, "{wide} of {width}");
+        // For people to look at.
+        if let Some(folder) = std::env::var_os("FENCEPOST_PICTURES") {
+            let picture = browser.picture(None);
+            std::fs::write(std::path::Path::new(&folder).join(format!("many-{width}.png")), picture).unwrap();
+            browser.value("document.querySelector('.top a[href=\"#index\"]').click()");
+            browser.settle();
+            let picture = browser.picture(Some(".code"));
+            std::fs::write(std::path::Path::new(&folder).join(format!("code-{width}.png")), picture).unwrap();
+        }
+    }
+    fine(&browser);
+}
+
+#[test]
 fn many_events_and_findings_are_no_burden() {
     let evidence = [evidence("11111111", large(20_000))];
     let misuse = |number: u32| {

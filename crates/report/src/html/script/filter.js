@@ -55,7 +55,12 @@
     var wanted = location.hash.length > 1 && document.getElementById(location.hash.slice(1));
     if (wanted && wanted.tagName === "DETAILS") wanted.open = true;
     if (wanted && wanted.hidden && wanted.classList.contains("finding")) clear.click();
+    var fold = wanted && wanted.querySelector(".fold");
+    if (fold && wanted.classList.contains("finding")) fold.open = true;
   }
+  // The same link again is no change of the hash.
+  document.querySelectorAll(".index a").forEach(function (link) { link.addEventListener("click", function () { setTimeout(reveal); }); });
+  window.addEventListener("beforeprint", function () { document.querySelectorAll(".fold").forEach(function (fold) { fold.open = true; }); });
   window.addEventListener("hashchange", reveal);
   reveal();
   if ("IntersectionObserver" in window) {
