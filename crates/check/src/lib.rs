@@ -21,6 +21,7 @@ pub mod search;
 pub mod session;
 pub mod settings;
 mod stopping;
+mod threads;
 pub mod transient;
 
 pub use request::Request;

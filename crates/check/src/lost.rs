@@ -44,6 +44,7 @@ impl CheckSession<'_> {
             present: vec![store],
             program_order_is_wrong: false,
             in_program_order: true,
+            by_accident: false,
             point: Point { index: survey.len(), at, key, occurrence: 1 },
             state: Assignment::everything(&view).state(&view),
             verdict: Verdict::fail(symptom.clone()),

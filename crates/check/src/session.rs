@@ -33,6 +33,7 @@ use crate::again::{AgainError, AgainShare};
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
 use crate::hint::hint;
 use crate::passes::{Searched, Time};
+use crate::threads::interleaved;
 use cause::analyse::{AnalyseError, Analysis, RootCause};
 use cause::clusters::Clusters;
 use cause::explain::{Explained, explain};
@@ -270,6 +271,7 @@ impl CheckSession<'_> {
         let Searched { points, mut coverage, mut notes, analysis, assumed } =
             session.search_and_analyse(survey, &mut runners, &positions, time, on_phase)?;
         notes.extend(reference_notes);
+        notes.extend(interleaved(self.reader)?);
         let outside: BTreeSet<_> = runners.iter().flat_map(|runner| runner.outside.iter()).collect();
         if !outside.is_empty() {
             // What one recovery did there another has seen: nothing is known for all of them.

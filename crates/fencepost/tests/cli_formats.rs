@@ -61,6 +61,43 @@ fn check_prints_sarif() {
 }
 
 #[test]
+fn one_run_writes_every_format() {
+    let sandbox = Sandbox::new();
+    let files = ["--sarif", "f.sarif", "--junit", "f.xml", "--json", "f.json"];
+    let with_html = [&files[..], &["--html", "f.html"]].concat();
+    for (command, files) in [("lint", &files[..]), ("check", &with_html)] {
+        let mut arguments = vec![command, "--deny", "FP0501"];
+        if command == "check" {
+            arguments.extend(["--jobs", "1", "--exit-ok", "5"]);
+        }
+        arguments.extend(files);
+        let ran = run(&sandbox, &arguments);
+        ran.expect(1, &[]);
+        assert!(ran.out.contains("error[FP0501]"), "people are told as ever: {}", ran.out);
+        let text = |name: &str| std::fs::read_to_string(sandbox.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"));
+        let sarif: Value = serde_json::from_str(&text("f.sarif")).expect("SARIF is JSON");
+        assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "FP0501");
+        assert_eq!(sarif["runs"][0]["invocations"][0]["exitCode"], 1);
+        assert!(text("f.xml").contains("<failure type=\"FP0501\""));
+        let lines: Vec<Value> = text("f.json").lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        let finding = &lines[0];
+        assert!(finding["first_event"].is_u64() && finding["thread"]["id"].is_u64(), "{finding}");
+        assert!(finding["call_paths"][0]["frames"].is_array(), "{finding}");
+        assert_eq!(lines.last().map(|last| last["type"].clone()), Some("summary".into()));
+        if command == "check" {
+            assert!(text("f.html").contains("FP0501"));
+        }
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_written_is_told_before_anything_runs() {
+    let sandbox = Sandbox::new();
+    let ran = sandbox.run(&["check", "--sarif", "no/such/f.sarif", "--", "/bin/true"]);
+    ran.expect(2, &["--sarif no/such/f.sarif: there is no folder no/such"]);
+}
+
+#[test]
 fn a_trace_has_no_findings_to_print_so() {
     Sandbox::new().run(&["trace", "stat", "--message-format", "sarif", "x.fptrace"]).expect(2, &["sarif"]);
 }

@@ -194,3 +194,37 @@ fn colours_are_for_terminals_that_want_them() {
     let piped = Sandbox::new().run(&wrong);
     assert!(!piped.err.contains(ESCAPE), "{:?}", piped.err);
 }
+
+#[test]
+fn a_program_without_its_dashes_is_recognised() {
+    let sandbox = cli_support::Sandbox::new();
+    sandbox.run(&["check", "./kv", "pool"]).expect(2, &["write `--` before the program: fencepost check -- ./kv pool"]);
+    sandbox.run(&["record", "-o", "t", "./kv"]).expect(2, &["fencepost record -- ./kv"]);
+    // A typo in an option is no program.
+    let ran = sandbox.run(&["check", "--budgte", "3", "--", "./kv"]);
+    assert!(!ran.err.contains("before the program"), "{}", ran.err);
+    sandbox.run(&["lint", "/bin/true"]).expect(2, &["write `fencepost lint -- /bin/true`"]);
+}
+
+#[test]
+fn shells_complete_rules_and_findings() {
+    let sandbox = cli_support::Sandbox::new();
+    for id in ["1a2b3c4d", "1affffff", "99999999", "last-run"] {
+        std::fs::create_dir_all(sandbox.path(".fencepost").join(id)).unwrap();
+    }
+    let script = sandbox.run(&["completions", "bash"]).out;
+    std::fs::write(sandbox.path("completions"), script).unwrap();
+    let complete = |words: &str, last: &str| {
+        let line = format!(
+            "source ./completions; COMP_WORDS=(fencepost {words} '{last}'); COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 )); \
+             _fencepost_findings fencepost '{last}' \"${{COMP_WORDS[COMP_CWORD-1]}}\"; echo \"${{COMPREPLY[@]}}\""
+        );
+        let output = std::process::Command::new("bash").args(["-c", &line]).current_dir(sandbox.path(".")).output();
+        String::from_utf8_lossy(&output.expect("bash is installed").stdout).trim().to_owned()
+    };
+    assert_eq!(complete("replay", "1a"), "1a2b3c4d 1affffff");
+    assert_eq!(complete("debug", "9"), "99999999");
+    assert_eq!(complete("replay", "--bun"), "--bundles");
+    assert_eq!(complete("check --allow", "FP010"), "FP0101 FP0102 FP0103 FP0104");
+    assert_eq!(complete("explain", "FP020"), "FP0201 FP0202 FP0203 FP0204 FP0205");
+}

@@ -23,12 +23,16 @@ impl Program {
 
     /// Findings of a default check: of each its function and whether it is known, and the whole text.
     fn check(&self, bugs: &[Bug], options: &[&str]) -> Vec<(String, bool, String)> {
+        self.check_with_lint(bugs, &[&["--no-lint"], options].concat())
+    }
+
+    fn check_with_lint(&self, bugs: &[Bug], options: &[&str]) -> Vec<(String, bool, String)> {
         std::fs::write(self.sandbox.path("many.c"), source(bugs)).expect("writable");
         let mut cc = Command::new("cc");
         cc.args(["-O1", "-g", "-mclwb", "-o"]).arg(self.sandbox.path("many")).arg(self.sandbox.path("many.c"));
         assert!(cc.status().expect("cc is installed").success());
         let _ = std::fs::remove_file(self.sandbox.path("pool"));
-        let mut arguments = vec!["check", "--no-lint", "--message-format", "json", "--recover", "./many pool check"];
+        let mut arguments = vec!["check", "--message-format", "json", "--recover", "./many pool check"];
         arguments.extend(options);
         arguments.extend(["--", "./many", "pool"]);
         let ran = self.sandbox.run_limited(&arguments);
@@ -123,6 +127,18 @@ fn a_bug_that_shows_in_program_order_does_not_hide_the_others() {
     let tally = Tally::of(target, &bugs, &reported);
     assert_eq!(tally.found(), 2, "{}", ran.out);
     assert!(tally.again.is_empty() && tally.strange.is_empty(), "{}", ran.out);
+}
+
+#[test]
+fn misuse_and_power_failure_are_one_finding() {
+    let program = Program::new();
+    let bugs: Vec<Bug> = (0..10).map(|number| Bug::ALL[number % Bug::ALL.len()]).collect();
+    let found = program.check_with_lint(&bugs, &[]);
+    assert_each_once(&bugs, &found);
+    let also =
+        |rule: &str| found.iter().filter(|(.., text)| text.contains(&format!("\"rule\":\"{rule}\",\"title\""))).count();
+    // What is never flushed, and what one fence completes together.
+    assert_eq!((also("FP0301"), also("FP0304")), (2, 2), "{found:#?}");
 }
 
 #[test]

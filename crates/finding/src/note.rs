@@ -119,6 +119,10 @@ pub enum RunNote {
     NotAnalysed {
         states: u64,
     },
+    /// So many threads stored to PM, in the order of the one recording.
+    Interleaved {
+        threads: u64,
+    },
     /// Interrupted before any crash was simulated.
     Interrupted,
     /// The time was over before any crash was simulated.

@@ -173,7 +173,7 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
 mod tests {
     use std::path::Path;
 
-    use finding::finding::{Class, FindingId, Location, Role, Title};
+    use finding::finding::{Also, Class, FindingId, Location, Role, Title};
     use finding::note::Note;
     use finding::severity::Severity;
     use trace::event::EventId;
@@ -248,6 +248,21 @@ mod tests {
         assert_eq!(known(&both[..1], &both), (vec![true, false], 0));
         assert_eq!(known(&both, &both[1..]), (vec![true], 1));
         assert_eq!(known(&[], &both), (vec![false, false], 0));
+    }
+
+    #[test]
+    fn what_became_one_finding_with_another_is_known() {
+        let misuse = finding("/a", 7, "put");
+        let also = Also { rule: misuse.rule.clone(), id: misuse.id.clone(), title: String::new() };
+        let failure = Finding {
+            id: FindingId("00000001".into()),
+            rule: "FP0601".into(),
+            also: vec![also],
+            ..finding("/a", 3, "set")
+        };
+        // The power failure came to light later, or the other way round.
+        assert_eq!(known(&[misuse.clone()], &[failure.clone()]), (vec![true], 0));
+        assert_eq!(known(&[failure], &[misuse]), (vec![true], 0));
     }
 
     #[test]

@@ -104,7 +104,9 @@ impl Human {
             .into_iter()
             .filter_map(|severity| {
                 let count = findings.iter().filter(|finding| finding.severity == severity).count();
-                (count > 0).then(|| format!("{count} {severity}"))
+                // There is no plural of performance.
+                let plural = if count == 1 || severity == Severity::Performance { "" } else { "s" };
+                (count > 0).then(|| format!("{count} {severity}{plural}"))
             })
             .collect();
         let known = summary.known.unwrap_or_default();
@@ -178,7 +180,7 @@ fn paths(paths: &[CallPath]) -> Vec<String> {
         texts.push(text);
     }
     if paths.len() > PATHS {
-        texts.push(format!("and {} more call paths", paths.len() - PATHS));
+        texts.push(format!("and {}", counted((paths.len() - PATHS) as u64, "more call path")));
     }
     texts
 }

@@ -3,15 +3,39 @@
 //! No standard describes the format; this keeps to what the schemas of Jenkins, GitLab and Ant have in common, without times.
 
 use std::fmt::Write;
+use std::path::Path;
 
 use finding::finding::Finding;
 
+use crate::baseline::Baseline;
 use crate::human::Human;
+use crate::place::Places;
 use crate::words;
 
-/// The document. `fails` says which findings fail the command; `notes` are remarks on the run as a whole; `human` renders what is
-/// shown of each finding, and must not colour.
-pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, notes: &[String], human: &mut Human) -> String {
+/// What the document says beside the findings.
+#[derive(Clone, Copy)]
+pub struct Run<'a> {
+    /// Where fencepost was started: paths inside it are relative to it.
+    pub folder: &'a Path,
+    pub recorded_in: &'a Path,
+    /// Which findings fail the command.
+    pub fails: &'a dyn Fn(&Finding) -> bool,
+    pub baseline: Option<&'a Baseline>,
+    /// Remarks on the run as a whole.
+    pub notes: &'a [String],
+}
+
+impl std::fmt::Debug for Run<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("folder", &self.folder).field("notes", &self.notes).finish_non_exhaustive()
+    }
+}
+
+/// The document. `human` renders what is shown of each finding, and must not colour.
+pub fn document(findings: &[Finding], run: &Run<'_>, human: &mut Human) -> String {
+    let Run { folder, recorded_in, fails, baseline, notes } = *run;
+    let places = Places::new(folder, recorded_in);
+    let knows = |finding: &Finding| baseline.is_some_and(|baseline| baseline.knows(finding));
     let failures = findings.iter().filter(|finding| fails(finding)).count();
     let skipped = findings.len() - failures;
     let mut cases = String::new();
@@ -20,7 +44,12 @@ pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, notes: &
         cases.push_str("    <testcase classname=\"fencepost\" name=\"no failing findings\"/>\n");
     }
     for finding in findings {
-        case(&mut cases, finding, fails(finding), &human.finding(finding));
+        let skipped = match (fails(finding), knows(finding)) {
+            (true, _) => None,
+            (false, true) => Some("known (baseline)".to_owned()),
+            (false, false) => Some(format!("{}: does not fail the command", finding.severity)),
+        };
+        case(&mut cases, finding, &places, skipped.as_deref(), &human.finding(finding));
     }
     if !notes.is_empty() {
         writeln!(cases, "    <system-out>{}</system-out>", escaped(&notes.join("\n"))).expect("a string takes all");
@@ -33,7 +62,8 @@ pub fn document(findings: &[Finding], fails: &dyn Fn(&Finding) -> bool, notes: &
     )
 }
 
-fn case(into: &mut String, finding: &Finding, fails: bool, shown: &str) {
+/// `skipped` says why it does not fail the command, if it does not.
+fn case(into: &mut String, finding: &Finding, places: &Places, skipped: Option<&str>, shown: &str) {
     let guilty = finding.guilty();
     let title = words::title(finding);
     let mut attributes = format!(
@@ -42,17 +72,15 @@ fn case(into: &mut String, finding: &Finding, fails: bool, shown: &str) {
         escaped(&format!("{title} [{}]", finding.id)),
     );
     if let (Some(file), Some(line)) = (&guilty.file, guilty.line) {
-        write!(attributes, " file=\"{}\" line=\"{line}\"", escaped(file)).expect("a string takes all");
+        write!(attributes, " file=\"{}\" line=\"{line}\"", escaped(&places.path(file))).expect("a string takes all");
     }
     let title = escaped(&title);
     let text = escaped(shown);
-    let inside = if fails {
-        format!("<failure type=\"{}\" message=\"{title}\">{text}</failure>", escaped(&finding.rule))
-    } else {
-        format!(
-            "<skipped message=\"{}: does not fail the command\"/>\n      <system-out>{text}</system-out>",
-            finding.severity
-        )
+    let inside = match skipped {
+        None => format!("<failure type=\"{}\" message=\"{title}\">{text}</failure>", escaped(&finding.rule)),
+        Some(why) => {
+            format!("<skipped message=\"{}\"/>\n      <system-out>{text}</system-out>", escaped(why))
+        }
     };
     writeln!(into, "    <testcase {attributes}>\n      {inside}\n    </testcase>").expect("a string takes all");
 }

@@ -30,6 +30,13 @@ impl Places {
         if uri.ends_with('/') { uri } else { uri + "/" }
     }
 
+    /// As people write it: relative where the file lies inside the folder, else as debug information names it.
+    pub fn path(&self, file: &str) -> String {
+        let path = normal(&self.recorded_in.join(file));
+        let inside = path.strip_prefix(&self.folder).ok().filter(|inside| !inside.as_os_str().is_empty());
+        inside.map_or_else(|| file.to_owned(), |inside| inside.to_string_lossy().into_owned())
+    }
+
     pub fn of(&self, file: &str) -> Place {
         let path = normal(&self.recorded_in.join(file));
         match path.strip_prefix(&self.folder) {
@@ -89,6 +96,13 @@ mod tests {
         assert_eq!(of("gen.c"), ("build/gen.c".to_owned(), true));
         assert_eq!(of("/home/me/kv2/put.c"), ("file:///home/me/kv2/put.c".to_owned(), false));
         assert_eq!(of("/home/me/kv"), ("file:///home/me/kv".to_owned(), false));
+    }
+
+    #[test]
+    fn people_see_paths_without_escapes() {
+        let places = Places::new(Path::new("/home/me/kv"), Path::new("/home/me/kv/build"));
+        assert_eq!(places.path("../src/a b.c"), "src/a b.c");
+        assert_eq!(places.path("/usr/include/x.h"), "/usr/include/x.h");
     }
 
     #[test]

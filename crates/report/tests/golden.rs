@@ -287,24 +287,42 @@ fn sarif_of_nothing_keeps_to_the_schema() {
     assert_eq!(document["runs"][0]["results"], serde_json::json!([]));
 }
 
+fn junit_run() -> junit::Run<'static> {
+    let folder = Path::new("/home/me/kv");
+    junit::Run { folder, recorded_in: folder, fails: &|_| true, baseline: None, notes: &[] }
+}
+
 #[test]
 fn junit() {
     let mut findings = findings();
     findings[0].notes = vec![awkward()];
     let mut human = Human::new(false, Vec::new());
-    insta::assert_snapshot!(junit::document(
-        &findings,
-        &|finding| finding.severity >= Severity::Error,
-        &["only recovery's verdict was looked at".to_owned()],
-        &mut human
-    ));
+    let notes = ["only recovery's verdict was looked at".to_owned()];
+    let run = junit::Run { fails: &|finding| finding.severity >= Severity::Error, notes: &notes, ..junit_run() };
+    insta::assert_snapshot!(junit::document(&findings, &run, &mut human));
+}
+
+#[test]
+fn junit_says_what_is_known_and_where_the_source_is() {
+    let mut findings = findings();
+    findings.truncate(1);
+    findings[0].locations[0].file = Some("/home/me/kv/src/put.c".to_owned());
+    let lines = format!("{}\n{}\n", json::finding(&findings[0]), json::summary(&findings, &Summary::default()));
+    let mut baseline = Baseline::parse(&lines).unwrap();
+    baseline.compare(&findings);
+    let run = junit::Run { fails: &|_| false, baseline: Some(&baseline), ..junit_run() };
+    let text = junit::document(&findings, &run, &mut Human::new(false, Vec::new()));
+    assert!(
+        text.contains(" file=\"src/put.c\" ") && text.contains("<skipped message=\"known (baseline)\"/>"),
+        "{text}"
+    );
 }
 
 #[test]
 fn junit_passes_if_no_finding_fails() {
     let mut human = Human::new(false, Vec::new());
-    insta::assert_snapshot!(junit::document(&[], &|_| true, &[], &mut human));
-    let lenient = junit::document(&findings(), &|_| false, &[], &mut human);
+    insta::assert_snapshot!(junit::document(&[], &junit_run(), &mut human));
+    let lenient = junit::document(&findings(), &junit::Run { fails: &|_| false, ..junit_run() }, &mut human);
     assert!(lenient.contains("tests=\"3\" failures=\"0\" errors=\"0\" skipped=\"2\""), "{lenient}");
     assert!(lenient.contains("name=\"no failing findings\"/>") && !lenient.contains("<failure"), "{lenient}");
 }

@@ -17,10 +17,11 @@ use trace::TraceReader;
 use super::crash::{printed, say_interrupted, say_search_failed, say_unjudged, warn_of};
 use super::options::crash::CrashOptions;
 use super::options::driver::DriverOptions;
+use super::options::files::FileOptions;
 use super::options::gate::{Gate, GateOptions};
 use super::options::rule::RuleOptions;
 use super::output::code_path::say_choice;
-use super::output::findings::print;
+use super::output::findings::{print, with_document};
 use super::output::html::{self, can_be_written};
 use super::output::progress::Progress;
 use super::record::summary::say_failure;
@@ -78,6 +79,8 @@ pub struct Check {
     #[arg(last = true, required_unless_present = "op_command", value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
+    files: FileOptions,
+    #[command(flatten)]
     rules: RuleOptions,
     #[command(flatten)]
     gate: GateOptions,
@@ -123,6 +126,7 @@ impl Check {
     fn request(&self) -> Result<(Request<'static>, Gate), String> {
         let resume = &self.options.resume;
         can_be_written(self.options.html.as_deref())?;
+        self.files.can_be_written()?;
         self.driver.fits(&self.options.operations, &self.command)?;
         if resume.any() && self.driver.any() {
             return Err("--op-begin and --op-marks are for programs that read operations themselves; leave out --op-command and --op-socket".into());
@@ -163,10 +167,9 @@ impl Check {
         let exit = self.options.end(judged.any_fails(), *interrupted, &checked.coverage);
         let page =
             html::Outcome { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };
-        printed(
-            print(reader, checked, &judged, self.message_format, exit),
-            page.write(judged.finish(reader.event_count(), exit)),
-        )
+        let ended = page.write(judged.finish(reader.event_count(), exit));
+        let ended = with_document(reader, checked, &judged, exit, |document| self.files.write(document, ended));
+        printed(print(reader, checked, &judged, self.message_format, exit), ended)
     }
 }
 

@@ -17,9 +17,10 @@ use runner::runner::ServedTree;
 use trace::TraceReader;
 
 use super::options::crash::CrashOptions;
+use super::options::files::FileOptions;
 use super::options::gate::GateOptions;
 use super::output::code_path::{say_choice, warn_of_msync};
-use super::output::findings::print;
+use super::output::findings::{print, with_document};
 use super::output::html::{Outcome, can_be_written};
 use super::output::progress::Progress;
 use super::stopping::AtOnce;
@@ -61,12 +62,17 @@ pub struct Crash {
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
     #[command(flatten)]
+    files: FileOptions,
+    #[command(flatten)]
     gate: GateOptions,
 }
 
 impl Crash {
     pub fn run(&self) -> Exit {
-        let gate = match can_be_written(self.options.html.as_deref()).and_then(|()| self.gate.open()) {
+        let gate = match can_be_written(self.options.html.as_deref())
+            .and_then(|()| self.files.can_be_written())
+            .and_then(|()| self.gate.open())
+        {
             Ok(gate) => gate,
             Err(text) => {
                 render::error(text);
@@ -107,10 +113,10 @@ impl Crash {
                     options: &self.options,
                     interrupted,
                 };
-                printed(
-                    print(&reader, &checked, &judged, self.message_format, exit),
-                    outcome.write(judged.finish(reader.event_count(), exit)),
-                )
+                let ended = outcome.write(judged.finish(reader.event_count(), exit));
+                let files = &self.files;
+                let ended = with_document(&reader, &checked, &judged, exit, |document| files.write(document, ended));
+                printed(print(&reader, &checked, &judged, self.message_format, exit), ended)
             }
             Err(exit) => exit,
         }

@@ -5,6 +5,7 @@ use finding::severity::{Level, Severity};
 use lint::explain::CRASH_CLASSES;
 use lint::registry::{Settings, built_in};
 
+use super::options::rule::RuleName;
 use crate::config::did_you_mean;
 use crate::exit::Exit;
 use crate::render;
@@ -20,7 +21,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Explain {
     /// The rule, by id (FP0101) or name (store-not-durable).
-    #[arg(value_name = "RULE")]
+    #[arg(value_name = "RULE", value_parser = RuleName, hide_possible_values = true)]
     rule: Option<String>,
 }
 

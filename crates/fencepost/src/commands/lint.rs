@@ -13,11 +13,11 @@ use lint::registry;
 use persistency::model::{Fences, ModelKind};
 use record::request::Request;
 use report::human::Human;
-use report::json;
 use supervise::temporary::Temporary;
 use trace::TraceReader;
 
 use super::crash::printed;
+use super::options::files::FileOptions;
 use super::options::gate::{Gate, GateOptions, Judged};
 use super::options::rule::RuleOptions;
 use super::output::code_path::{say_choice, warn_of_msync};
@@ -63,6 +63,8 @@ pub struct Lint {
     #[arg(last = true, value_name = "CMD")]
     command: Vec<OsString>,
     #[command(flatten)]
+    files: FileOptions,
+    #[command(flatten)]
     rules: RuleOptions,
     #[command(flatten)]
     gate: GateOptions,
@@ -91,6 +93,7 @@ impl Lint {
     }
 
     fn plan(&self) -> Result<Plan, String> {
+        self.files.can_be_written()?;
         Ok(Plan {
             rules: self.rules.activate()?,
             options: Options {
@@ -144,7 +147,15 @@ impl Lint {
         };
         let reader = match TraceReader::open(path) {
             Ok(reader) => reader,
-            Err(error) => return failed(&error),
+            Err(error) => {
+                if is_program(path) {
+                    render::help(format_args!(
+                        "this is a program: write `fencepost lint -- {}` to record and check it",
+                        path.display()
+                    ));
+                }
+                return failed(&error);
+            }
         };
         let report = match lint::lint::lint(&reader, plan.rules, &plan.options) {
             Ok(report) => report,
@@ -154,33 +165,33 @@ impl Lint {
         let (findings, inside_libraries) = self.rules.shown(report.findings, &report.inside_libraries);
         let judged = plan.gate.judge(findings, inside_libraries);
         let exit = if judged.any_fails() { Exit::Findings } else { Exit::Clean };
-        let result = if self.message_format.is_document() {
-            let document = Document { reader: &reader, judged: &judged, exit, notes: &[], crash: None };
-            if self.message_format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() }
-        } else {
-            self.print(&reader, &judged, events)
+        let document = Document { reader: &reader, judged: &judged, exit, notes: &[], crash: None };
+        let result = match self.message_format {
+            FindingFormat::Human => show(&reader, &judged, events),
+            format => document.print(format),
         };
         explain_limits(&reader, unjudged, watched);
-        printed(result, judged.finish(events, exit))
+        printed(result, self.files.write(&document, judged.finish(events, exit)))
     }
+}
 
-    fn print(&self, reader: &TraceReader, judged: &Judged, events: u64) -> io::Result<()> {
-        let summary = judged.summary(events);
-        if self.message_format == FindingFormat::Json {
-            for finding in &judged.findings {
-                render::result(json::finding_against(finding, judged.baseline()))?;
-            }
-            return render::result(json::summary(&judged.findings, &summary));
-        }
-        let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
-        // The stream that this goes through removes colours where they are not wanted.
-        let mut human = Human::new(true, folders.into());
-        let news = judged.news();
-        for finding in &news {
-            render::result(format_args!("{}\n", human.finding(finding)))?;
-        }
-        render::result(human.summary(&news, &summary))
+/// For people.
+fn show(reader: &TraceReader, judged: &Judged, events: u64) -> io::Result<()> {
+    let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
+    // The stream that this goes through removes colours where they are not wanted.
+    let mut human = Human::new(true, folders.into());
+    let news = judged.news();
+    for finding in &news {
+        render::result(format_args!("{}\n", human.finding(finding)))?;
     }
+    render::result(human.summary(&news, &judged.summary(events)))
+}
+
+/// Whether somebody has forgotten the `--` before a program.
+fn is_program(path: &Path) -> bool {
+    let mut start = [0; 4];
+    let read = std::fs::File::open(path).and_then(|mut file| io::Read::read_exact(&mut file, &mut start));
+    read.is_ok() && (start == *b"\x7fELF" || start.starts_with(b"#!"))
 }
 
 /// What the user may take for a clean result and is not.

@@ -6,13 +6,16 @@
 use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::process;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command, CommandFactory, FromArgMatches};
 
 use super::file::{ConfigError, ConfigFile, Setting};
 use crate::cli::Cli;
 use crate::help;
+use crate::render;
 
 /// Most of these are about Fencepost itself: a broken configuration must not keep anybody from them.
 const UNCONFIGURED: [&str; 10] =
@@ -24,13 +27,38 @@ pub fn parse() -> Result<Cli, ConfigError> {
     let root = Cli::command().mut_subcommands(|command| {
         if is_configured(command.get_name()) { command.mut_args(mirrored) } else { command }
     });
-    let matches = help::arrange(root.clone()).get_matches_from(&arguments);
+    let shown = help::arrange(root.clone());
+    let matches = shown.try_get_matches_from(&arguments).unwrap_or_else(|error| refused(&root, &arguments, &error));
     let matches = match matches.subcommand() {
         Some((name, given)) if is_configured(name) => configured(&root, &arguments, &matches, name, given)?,
         _ => None,
     }
     .unwrap_or(matches);
     Ok(Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit()))
+}
+
+/// Ends as clap does, with a hint where the `--` before the program is missing.
+fn refused(root: &Command, arguments: &[OsString], error: &clap::Error) -> ! {
+    if let Some(hint) = program_without_dashes(root, arguments, error) {
+        let _ = error.print();
+        render::help(hint);
+        process::exit(error.exit_code());
+    }
+    error.exit()
+}
+
+/// An argument that no option takes, of a command that takes a program after `--`.
+fn program_without_dashes(root: &Command, arguments: &[OsString], error: &clap::Error) -> Option<String> {
+    let Some(ContextValue::String(given)) = error.get(ContextKind::InvalidArg) else { return None };
+    if error.kind() != ErrorKind::UnknownArgument || given.starts_with('-') {
+        return None;
+    }
+    let is_command = |argument: &&OsString| argument.to_str().is_some_and(|name| root.find_subcommand(name).is_some());
+    let name = arguments.iter().skip(1).find(is_command)?.to_str()?;
+    let takes_program = root.find_subcommand(name)?.get_arguments().any(Arg::is_last_set);
+    let at = arguments.iter().position(|argument| argument.to_str() == Some(given))?;
+    let program: Vec<&str> = arguments[at..].iter().filter_map(|argument| argument.to_str()).collect();
+    takes_program.then(|| format!("write `--` before the program: fencepost {name} -- {}", program.join(" ")))
 }
 
 fn is_configured(command: &str) -> bool {

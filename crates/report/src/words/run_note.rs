@@ -58,6 +58,11 @@ pub fn run_note(note: &RunNote) -> String {
             "time budget exhausted: {} were not analysed; they may have other causes",
             counted(*states, "failing state")
         ),
+        RunNote::Interleaved { threads } => format!(
+            "{} stored to PM: crashes were simulated in the order in which this recording interleaved them; with another \
+             order other states are possible, so record again to test more",
+            counted(*threads, "thread")
+        ),
         RunNote::Interrupted => "interrupted before the search: no crash was simulated".to_owned(),
         RunNote::NoTime => "time budget exhausted before the search: no crash was simulated (--budget)".to_owned(),
         RunNote::NotReproduced { finding, title } => {
@@ -89,7 +94,7 @@ pub fn run_note(note: &RunNote) -> String {
         RunNote::SharedFiles { names } => {
             const NAMED: usize = 5;
             let more = names.len().saturating_sub(NAMED);
-            let more = if more > 0 { format!(" and {more} more files") } else { String::new() };
+            let more = if more > 0 { format!(" and {}", counted(more as u64, "more file")) } else { String::new() };
             let named = names[..names.len().min(NAMED)].join(", ");
             format!(
                 "recovery writes to {named}{more}, outside of the folders that are private to each run: recoveries can see what \

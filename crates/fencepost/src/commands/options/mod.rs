@@ -2,6 +2,7 @@
 
 pub mod crash;
 pub mod driver;
+pub mod files;
 pub mod gate;
 pub mod operation;
 pub mod resume;

@@ -1,11 +1,14 @@
 //! Which rules look for misuse, and how they count: the options that `lint` and `check` share.
 
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 use clap::Args;
+use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use finding::blame::Libraries;
 use finding::finding::Finding;
 use finding::severity::{Level, Severity};
+use lint::explain::PAGES;
 use lint::lint::Active;
 use lint::registry::Settings;
 use lint::rule::Rule;
@@ -15,10 +18,10 @@ use lint::script::Script;
 #[command(next_help_heading = "Rules")]
 pub struct RuleOptions {
     /// Disable a rule. Repeatable.
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = RuleName, hide_possible_values = true)]
     allow: Vec<String>,
     /// Report a rule's findings as errors. Repeatable.
-    #[arg(long, value_name = "RULE")]
+    #[arg(long, value_name = "RULE", value_parser = RuleName, hide_possible_values = true)]
     deny: Vec<String>,
     /// Change a rule's severity: error, performance, warning, note or allow. Repeatable.
     #[arg(long, value_name = "RULE=LEVEL")]
@@ -38,6 +41,28 @@ pub struct RuleOptions {
     /// Show performance findings that lie wholly inside libpmemobj.
     #[arg(long)]
     library_findings: bool,
+}
+
+/// The id or name of a rule, which may be one of the user's own; shells complete those that are built in.
+#[derive(Clone, Copy, Debug)]
+pub struct RuleName;
+
+impl TypedValueParser for RuleName {
+    type Value = String;
+
+    fn parse_ref(
+        &self,
+        command: &clap::Command,
+        arg: Option<&clap::Arg>,
+        value: &OsStr,
+    ) -> Result<String, clap::Error> {
+        StringValueParser::new().parse_ref(command, arg, value)
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let rules = PAGES.iter().map(|(id, _)| PossibleValue::new(*id));
+        Some(Box::new(rules))
+    }
 }
 
 impl RuleOptions {

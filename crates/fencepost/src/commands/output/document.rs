@@ -1,19 +1,19 @@
-//! The formats that are one document with all findings: SARIF and JUnit.
+//! All findings as one text: JSON Lines, SARIF and JUnit.
 
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use finding::finding::Finding;
 use lint::explain::{self, CRASH_CLASSES};
 use lint::registry::{Settings, built_in};
 use report::human::Human;
-use report::json::CrashSummary;
+use report::json::{self, CrashSummary};
 use report::junit;
 use report::sarif::{self, RuleText, Run};
 use trace::TraceReader;
 
 use super::super::options::gate::Judged;
+use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
 
@@ -29,9 +29,32 @@ pub struct Document<'a> {
 }
 
 impl Document<'_> {
-    pub fn print_sarif(&self) -> io::Result<()> {
+    /// JSON Lines, the summary last.
+    pub fn json(&self) -> String {
+        let baseline = self.judged.baseline();
+        let mut lines: Vec<String> =
+            self.judged.findings.iter().map(|finding| json::finding_against(finding, baseline)).collect();
+        let summary = self.judged.summary(self.reader.event_count());
+        lines.push(match self.crash {
+            Some(crash) => json::crash_summary(&self.judged.findings, &summary, crash),
+            None => json::summary(&self.judged.findings, &summary),
+        });
+        lines.join("\n")
+    }
+
+    /// On standard output.
+    pub fn print(&self, format: FindingFormat) -> io::Result<()> {
+        match format {
+            FindingFormat::Json => render::result(self.json()),
+            FindingFormat::Sarif => render::result(self.sarif()),
+            FindingFormat::Junit => render::result(self.junit()),
+            FindingFormat::Human => Ok(()),
+        }
+    }
+
+    pub fn sarif(&self) -> String {
         let arguments: Vec<String> = env::args_os().skip(1).map(|text| text.to_string_lossy().into_owned()).collect();
-        render::result(sarif::document(
+        sarif::document(
             &self.judged.findings,
             &Run {
                 version: env!("CARGO_PKG_VERSION"),
@@ -46,14 +69,20 @@ impl Document<'_> {
                 events: self.reader.event_count(),
                 crash: self.crash,
             },
-        ))
+        )
     }
 
-    pub fn print_junit(&self) -> io::Result<()> {
-        let folders = [PathBuf::from(&self.reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
-        let mut human = Human::new(false, folders.into());
-        let fails = |finding: &Finding| self.judged.fails(finding);
-        render::result(junit::document(&self.judged.findings, &fails, self.notes, &mut human))
+    pub fn junit(&self) -> String {
+        let (recorded_in, folder) = (&self.reader.tables().meta.cwd, env::current_dir().unwrap_or_default());
+        let run = junit::Run {
+            folder: &folder,
+            recorded_in: Path::new(recorded_in),
+            fails: &|finding| self.judged.fails(finding),
+            baseline: self.judged.baseline(),
+            notes: self.notes,
+        };
+        let mut human = Human::new(false, vec![PathBuf::from(recorded_in), folder.clone()]);
+        junit::document(&self.judged.findings, &run, &mut human)
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use check::session::Checked;
 use report::human::Human;
-use report::json::{self, CrashSummary};
+use report::json::CrashSummary;
 use report::words;
 use trace::TraceReader;
 
@@ -25,20 +25,10 @@ pub fn print(
     format: FindingFormat,
     exit: Exit,
 ) -> io::Result<()> {
-    let mut notes: Vec<String> = checked.notes.iter().map(words::run_note).collect();
-    if format.is_document() {
+    let notes: Vec<String> = checked.notes.iter().map(words::run_note).collect();
+    if format != FindingFormat::Human {
         notes.iter().for_each(render::note);
-        notes.extend(not_compared(checked.judged_by));
-        let document = Document { reader, judged, exit, notes: &notes, crash: Some(&numbers(checked)) };
-        return if format == FindingFormat::Sarif { document.print_sarif() } else { document.print_junit() };
-    }
-    if format == FindingFormat::Json {
-        for finding in &judged.findings {
-            render::result(json::finding_against(finding, judged.baseline()))?;
-        }
-        notes.iter().for_each(render::note);
-        let summary = judged.summary(reader.event_count());
-        return render::result(json::crash_summary(&judged.findings, &summary, &numbers(checked)));
+        return with_document(reader, checked, judged, exit, |document| document.print(format));
     }
     let folders = [PathBuf::from(&reader.tables().meta.cwd), env::current_dir().unwrap_or_default()];
     let mut human = Human::new(true, folders.into());
@@ -49,6 +39,18 @@ pub fn print(
     notes.iter().for_each(render::note);
     render::result(CoverageWords::of(checked).text())?;
     render::result(human.summary(&news, &judged.summary(reader.event_count())))
+}
+
+/// What machines read about a search.
+pub fn with_document<T>(
+    reader: &TraceReader,
+    checked: &Checked,
+    judged: &Judged,
+    exit: Exit,
+    write: impl FnOnce(&Document<'_>) -> T,
+) -> T {
+    let notes: Vec<String> = checked.notes.iter().map(words::run_note).chain(not_compared(checked.judged_by)).collect();
+    write(&Document { reader, judged, exit, notes: &notes, crash: Some(&numbers(checked)) })
 }
 
 /// The same for machines.

@@ -38,15 +38,19 @@ pub struct Outcome<'a> {
 
 /// Says before anything runs that a report cannot be written.
 pub fn can_be_written(html: Option<&Path>) -> Result<(), String> {
-    let Some(path) = html else { return Ok(()) };
+    html.map_or(Ok(()), |path| writable("--html", path))
+}
+
+/// As [`can_be_written`], of the file that is given with `option`.
+pub fn writable(option: &str, path: &Path) -> Result<(), String> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if path.is_dir() {
-        return Err(format!("--html {}: this is a folder; name a file in it", path.display()));
+        return Err(format!("{option} {}: this is a folder; name a file in it", path.display()));
     }
     if folder.is_dir() {
         Ok(())
     } else {
-        Err(format!("--html {}: there is no folder {}", path.display(), folder.display()))
+        Err(format!("{option} {}: there is no folder {}", path.display(), folder.display()))
     }
 }
 
