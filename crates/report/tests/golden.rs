@@ -9,6 +9,7 @@ use finding::failure::{BrokenPromise, CrashFailure, NamedStore, Remedy, Repair};
 use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Title};
 use finding::note::{Note, OperationGroup};
 use finding::severity::Severity;
+use report::baseline::Baseline;
 use report::human::{Human, Summary};
 use report::json::{self, CrashSummary};
 use report::junit;
@@ -66,8 +67,6 @@ fn awkward() -> Note {
         through: vec!["grow<T>".to_owned()],
         times: 2,
         first: "put <a>".to_owned(),
-        thread: None,
-        also: Vec::new(),
     };
     Note::SeenIn { groups: vec![group], left_out: 1 }
 }

@@ -44,8 +44,15 @@ fn fp0204_a_fence_with_nothing_to_wait_for() {
 fn fp0204_what_synchronises_is_no_waste() {
     let mut program = Program::new();
     program.store(1, 0).persist(2, 0);
-    program.kind(4, EventKind::Fence { kind: FenceKind::Mfence }).kind(5, EventKind::Fence { kind: FenceKind::Locked });
+    program.kind(5, EventKind::Fence { kind: FenceKind::Locked });
     program.rmw(6, 64).persist(7, 64).is_clean();
+}
+
+#[test]
+fn fp0205_an_mfence_that_completes_nothing_is_noted() {
+    let mfence = EventKind::Fence { kind: FenceKind::Mfence };
+    let mut program = Program::new();
+    program.store(1, 0).persist(2, 0).kind(4, mfence).finds(&[("FP0205", 4)]);
 }
 
 #[test]
