@@ -9,10 +9,10 @@ use crate::rule::Rule;
 use crate::rules::{
     accidental_fence::AccidentalFence, clean_flush::CleanFlush, clflush::Clflush, dirty_overwrite::DirtyOverwrite,
     flush_not_fenced::FlushNotFenced, large_copy::LargeCopy, needless_mfence::NeedlessMfence,
-    nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, open_transaction::OpenTransaction, redundant_logging::RedundantLogging,
-    repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable, transient_data::TransientData,
-    unlogged_store::UnloggedStore, unordered_lines::UnorderedLines, useless_fence::UselessFence,
-    volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
+    nt_not_fenced::NtNotFenced, nt_only_flush::NtOnlyFlush, open_transaction::OpenTransaction,
+    redundant_logging::RedundantLogging, repeated_flush::RepeatedFlush, store_not_durable::StoreNotDurable,
+    transient_data::TransientData, unlogged_store::UnloggedStore, unordered_lines::UnorderedLines,
+    useless_fence::UselessFence, volatile_flush::VolatileFlush, without_transaction::WithoutTransaction,
 };
 
 /// Names that rules had before.
