@@ -4,12 +4,42 @@
 //! is certain and, with each write, all that must be there before it. That is all; every line is enumerated on its own and the
 //! lines are combined.
 
-use std::collections::{BTreeSet, HashSet};
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::rc::Rc;
 
-use crate::program::{LINES, Model, Op, What, Writer};
+use crate::program::{FileOp, LINES, Model, Op, What, Writer};
 
 pub type Line = [u8; 64];
 pub type Image = [Line; LINES];
+
+/// The bytes behind each name, by its place in the list of names.
+pub type Files = BTreeMap<usize, Vec<u8>>;
+
+/// The files after the first `end` operations: every call is durable when it returns, so there is one answer.
+pub fn files(ops: &[Op], end: usize) -> Files {
+    let mut names: BTreeMap<usize, Rc<RefCell<Vec<u8>>>> = BTreeMap::new();
+    for op in &ops[..end] {
+        let What::File(change) = op.what else { continue };
+        match change {
+            FileOp::Create { name } => drop(names.insert(name, Rc::default())),
+            FileOp::Write { name, offset, value } => {
+                let mut bytes = names[&name].borrow_mut();
+                let len = bytes.len().max(offset + 1);
+                bytes.resize(len, 0);
+                bytes[offset] = value;
+            }
+            FileOp::Truncate { name, len } => names[&name].borrow_mut().resize(len, 0),
+            FileOp::Rename { from, to } => {
+                let file = names.remove(&from).expect("programs rename what is there");
+                names.insert(to, file);
+            }
+            FileOp::Link { from, to } => drop(names.insert(to, Rc::clone(&names[&from]))),
+            FileOp::Unlink { name } => drop(names.remove(&name)),
+        }
+    }
+    names.into_iter().map(|(name, bytes)| (name, bytes.borrow().clone())).collect()
+}
 
 /// More are not enumerated.
 pub const MOST: usize = 3000;

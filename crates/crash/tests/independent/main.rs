@@ -1,5 +1,5 @@
-//! The whole search against an enumeration that shares no code with the models: random programs, and a recovery that notes the images it
-//! is given. Where the search says that a crash point is exhausted, recovery has seen exactly the images that a power failure there can leave;
+//! The whole search against an enumeration that shares no code with the models: random programs, and a recovery that notes the images and
+//! files that it is given. Where the search says that a crash point is exhausted, recovery has seen exactly the images that a power failure there can leave;
 //! where it says that it met a limit, it has seen some of them and no other. And if all crash points are exhausted, no moment between two of
 //! them has an image that was not seen.
 
@@ -20,15 +20,15 @@ use crash::survey::Survey;
 use crash::walk::Rules;
 use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
-use trace::{LineNo, PoolId, TraceReader};
+use trace::{Entry, FileContent, FileTree, LineNo, PoolId, TraceReader};
 use verdict::read::Read;
 use verdict::verdict::Verdict;
 
-use enumerate::Image;
-use program::{LINES, Model, Op, random, record};
+use enumerate::{Files, Image};
+use program::{LINES, Model, NAMES, Op, What, random, record};
 
-/// The images that recovery was given, by the place where power failed.
-type Given = HashMap<usize, HashSet<Image>>;
+/// The images and files that recovery was given, by the place where power failed.
+type Given = HashMap<usize, HashSet<(Image, Files)>>;
 
 /// Reads all there is, line by line, in an order of its own.
 struct Notes {
@@ -40,10 +40,22 @@ impl Recovery for Notes {
     fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
         let line = |line: usize| LineId { pool: PoolId(0), line: LineNo(line as u64) };
         let bytes: Image = std::array::from_fn(|number| image.line(line(number)));
-        self.given.lock().unwrap().entry(image.guaranteed().at().0 as usize).or_default().insert(bytes);
+        let files = files(image.guaranteed().files());
+        self.given.lock().unwrap().entry(image.guaranteed().at().0 as usize).or_default().insert((bytes, files));
         let reads = (0..LINES).map(|number| Read::Line(line((self.first + number) % LINES))).collect();
         Ok(Observation { verdict: Verdict::Pass, reads: Some(reads) })
     }
+}
+
+/// All names that there are, with the bytes behind them.
+fn files(tree: &FileTree) -> Files {
+    let bytes = |entry: &Entry| {
+        let Entry::File(file) = entry else { panic!("only files were made: {entry:?}") };
+        let FileContent::Bytes(image) = &tree.file(*file).unwrap().content else { panic!("no pool") };
+        let page = image.page(0).map_or([0; 4096], |page| *page);
+        page[..image.len() as usize].to_vec()
+    };
+    tree.names().map(|(name, entry)| (NAMES.iter().position(|own| *own == name).unwrap(), bytes(entry))).collect()
 }
 
 fn search(reader: &TraceReader, model: Model, strategies: &str, equivalence: bool, seed: u64) -> (Found, Given) {
@@ -86,7 +98,8 @@ fn check(seed: u64, ops: &[Op], reader: &TraceReader, model: Model, counts: &Cou
         let at = outcome.point.at.0 as usize;
         let lines = enumerate::lines(ops, at, model);
         let seen = &given[&at];
-        for image in seen {
+        for (image, files) in seen {
+            assert_eq!(*files, enumerate::files(ops, at), "other files: {}", context(at));
             for (number, contents) in lines.iter().enumerate() {
                 let possible = contents.as_ref().is_none_or(|contents| contents.contains(&image[number]));
                 assert!(possible, "line {number} cannot be {:?}: {}", image[number], context(at));
@@ -106,12 +119,17 @@ fn check(seed: u64, ops: &[Op], reader: &TraceReader, model: Model, counts: &Cou
     }
     let (again, seen) = search(reader, model, strategies, true, seed);
     assert_eq!(again.coverage.points_distinguished, found.coverage.points_distinguished);
-    let seen: HashSet<Image> = seen.into_values().flatten().collect();
+    let seen: HashSet<(Image, Files)> = seen.into_values().flatten().collect();
     assert_eq!(seen, given.into_values().flatten().collect(), "what was concluded was not seen: {}", context(0));
     if found.coverage.exhaustive && !found.points.is_empty() {
-        for at in 0..=ops.len() {
+        let changes = |op: &Op| matches!(op.what, What::Store { .. } | What::File(_));
+        // Before the first change there is nothing that could be lost.
+        let first = ops.iter().position(changes).map_or(ops.len(), |first| first + 1);
+        for at in first..=ops.len() {
+            let files = enumerate::files(ops, at);
             let all = enumerate::images(&enumerate::lines(ops, at, model)).expect("no crash point has so many");
-            assert!(all.is_subset(&seen), "no crash point has it: {}", context(at));
+            let is_seen = |image: &Image| seen.contains(&(*image, files.clone()));
+            assert!(all.iter().all(is_seen), "no crash point has it: {}", context(at));
         }
         counts.whole_programs.fetch_add(1, Ordering::Relaxed);
     }
