@@ -165,7 +165,7 @@ impl Lint {
         let (findings, inside_libraries) = self.rules.shown(report.findings, &report.inside_libraries);
         let judged = plan.gate.judge(findings, inside_libraries);
         let exit = if judged.any_fails() { Exit::Findings } else { Exit::Clean };
-        let document = Document { reader: &reader, judged: &judged, exit, notes: &[], crash: None };
+        let document = Document::of(&reader, &judged, exit, &[]);
         let result = match self.message_format {
             FindingFormat::Human => show(&reader, &judged, events),
             format => document.print(format),

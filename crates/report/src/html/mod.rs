@@ -4,12 +4,14 @@
 //!   run        what was checked and how far, kept beside the bundles      ─┐
 //!   overview   the verdict, in words                                       ├─► page ──► page/*.html (askama)
 //!   section    a finding: words, source, stacks                            │             style.css, script/*.js
+//!   campaign   of `fuzz`: what was covered when                             │
 //!   bytes      the difference of two images                               ─┘
 //! ```
 //!
 //! All text is escaped by the templates; what reaches them as HTML has been through [`escape`].
 
 mod bytes;
+pub mod campaign;
 mod date;
 mod escape;
 mod overview;

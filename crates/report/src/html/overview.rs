@@ -3,6 +3,7 @@
 use finding::finding::Finding;
 use finding::severity::Severity;
 
+use super::campaign::Campaign;
 use super::run::Run;
 use crate::json::CrashSummary;
 use crate::number::{counted, separated};
@@ -48,6 +49,11 @@ pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Verdict {
         let title = format!("{} in the use of persistent memory", counted(errors as u64, "error"));
         return verdict("bad", title, counted(total as u64, "finding"));
     }
+    if run.campaign.is_some() {
+        let title = if total == 0 { "No input that was tried breaks it" } else { "No errors, but room to improve" };
+        let short = if total == 0 { "nothing so far".into() } else { counted(total as u64, "finding") };
+        return verdict("fair", title.to_owned(), short);
+    }
     if run.crash.is_none() {
         let title =
             if total == 0 { "No misuse of persistent memory was found" } else { "No errors, but room to improve" };
@@ -70,6 +76,9 @@ pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Verdict {
 }
 
 fn lead(run: &Run, crashes: usize) -> String {
+    if let Some(campaign) = &run.campaign {
+        return campaign.lead();
+    }
     let Some(crash) = &run.crash else {
         if crashes > 0 {
             return "Each finding was confirmed twice on the uninstrumented program.".to_owned();
@@ -104,7 +113,7 @@ fn lead(run: &Run, crashes: usize) -> String {
 /// The numbers beneath.
 pub fn tiles(run: &Run) -> Vec<Tile> {
     let tile = |label, value: String, of: String| Tile { label, value, of };
-    let mut tiles = Vec::new();
+    let mut tiles = run.campaign.as_ref().map_or_else(Vec::new, Campaign::tiles);
     if let Some(CrashSummary {
         points_wanted,
         points_decided,

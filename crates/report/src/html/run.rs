@@ -5,12 +5,13 @@ use finding::note::RunNote;
 use finding::source::Excerpt;
 use serde::{Deserialize, Serialize};
 
+use super::campaign::Campaign;
 use crate::json::CrashSummary;
 
 /// Of the file; other versions are not read.
 pub const VERSION: u32 = 2;
 
-/// One `check` or `crash`.
+/// One `check`, `crash` or `fuzz`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Run {
     pub fencepost_run: u32,
@@ -37,6 +38,9 @@ pub struct Run {
     pub known: Vec<FindingId>,
     /// None if no crash was simulated.
     pub crash: Option<CrashSummary>,
+    /// Of `fuzz`.
+    #[serde(default)]
+    pub campaign: Option<Campaign>,
     /// Findings that have bundles.
     pub bundled: Vec<FindingId>,
     /// All others: misuse, and what no bundle could be written for.

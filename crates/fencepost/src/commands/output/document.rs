@@ -19,7 +19,9 @@ use crate::render;
 
 /// What the document is about.
 pub struct Document<'a> {
-    pub reader: &'a TraceReader,
+    /// Where the target was started.
+    pub recorded_in: &'a str,
+    pub events: u64,
     pub judged: &'a Judged,
     /// How the command will end, if the document can be printed.
     pub exit: Exit,
@@ -28,13 +30,19 @@ pub struct Document<'a> {
     pub crash: Option<&'a CrashSummary>,
 }
 
-impl Document<'_> {
+impl<'a> Document<'a> {
+    /// About a recording.
+    pub fn of(reader: &'a TraceReader, judged: &'a Judged, exit: Exit, notes: &'a [String]) -> Document<'a> {
+        let recorded_in = &reader.tables().meta.cwd;
+        Document { recorded_in, events: reader.event_count(), judged, exit, notes, crash: None }
+    }
+
     /// JSON Lines, the summary last.
     pub fn json(&self) -> String {
         let baseline = self.judged.baseline();
         let mut lines: Vec<String> =
             self.judged.findings.iter().map(|finding| json::finding_against(finding, baseline)).collect();
-        let summary = self.judged.summary(self.reader.event_count());
+        let summary = self.judged.summary(self.events);
         lines.push(match self.crash {
             Some(crash) => json::crash_summary(&self.judged.findings, &summary, crash),
             None => json::summary(&self.judged.findings, &summary),
@@ -61,19 +69,19 @@ impl Document<'_> {
                 arguments: &arguments,
                 exit_code: self.exit.code(),
                 folder: &env::current_dir().unwrap_or_default(),
-                recorded_in: Path::new(&self.reader.tables().meta.cwd),
+                recorded_in: Path::new(self.recorded_in),
                 rules: &known_rules(),
                 notes: self.notes,
                 suppressed: self.judged.suppressed,
                 baseline: self.judged.baseline(),
-                events: self.reader.event_count(),
+                events: self.events,
                 crash: self.crash,
             },
         )
     }
 
     pub fn junit(&self) -> String {
-        let (recorded_in, folder) = (&self.reader.tables().meta.cwd, env::current_dir().unwrap_or_default());
+        let (recorded_in, folder) = (self.recorded_in, env::current_dir().unwrap_or_default());
         let run = junit::Run {
             folder: &folder,
             recorded_in: Path::new(recorded_in),

@@ -50,7 +50,7 @@ pub fn with_document<T>(
     write: impl FnOnce(&Document<'_>) -> T,
 ) -> T {
     let notes: Vec<String> = checked.notes.iter().map(words::run_note).chain(not_compared(checked.judged_by)).collect();
-    write(&Document { reader, judged, exit, notes: &notes, crash: Some(&numbers(checked)) })
+    write(&Document { crash: Some(&numbers(checked)), ..Document::of(reader, judged, exit, &notes) })
 }
 
 /// The same for machines.

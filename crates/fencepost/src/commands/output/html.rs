@@ -61,15 +61,7 @@ impl Outcome<'_> {
         let bundles = &self.options.bundles;
         let evidence = self.evidence();
         let run = self.run(&evidence);
-        // A clean run leaves no folder; in one that is there, earlier findings are history now.
-        if bundles.is_dir()
-            && let Err(error) = fs::write(bundles.join(LAST_RUN), json(&run))
-        {
-            render::note(format_args!(
-                "cannot write {}: {error}; `fencepost report` will not know of this run",
-                bundles.join(LAST_RUN).display()
-            ));
-        }
+        keep_run(bundles, &run);
         match &self.options.html {
             Some(path) => write_page(path, &run, &evidence, exit),
             None => exit,
@@ -108,6 +100,7 @@ impl Outcome<'_> {
             suppressed: self.judged.suppressed,
             known: self.known().map(|finding| finding.id.clone()).collect(),
             crash: Some(numbers(self.checked)),
+            campaign: None,
             bundled: evidence.iter().map(|evidence| evidence.finding.id.clone()).collect(),
             excerpts: excerpts(&others, &meta.cwd),
             others,
@@ -128,7 +121,20 @@ impl Outcome<'_> {
     }
 }
 
-/// Reads what [`Outcome::write`] kept; none if there is nothing.
+/// Writes down what `fencepost report` has to know of a run.
+pub fn keep_run(bundles: &Path, run: &Run) {
+    // A clean run leaves no folder; in one that is there, earlier findings are history now.
+    if bundles.is_dir()
+        && let Err(error) = fs::write(bundles.join(LAST_RUN), json(run))
+    {
+        render::note(format_args!(
+            "cannot write {}: {error}; `fencepost report` will not know of this run",
+            bundles.join(LAST_RUN).display()
+        ));
+    }
+}
+
+/// Reads what [`keep_run`] kept; none if there is nothing.
 pub fn last_run(bundles: &Path) -> Result<Option<Run>, String> {
     let path = bundles.join(LAST_RUN);
     let damaged = |what: String| format!("{} cannot be read: {what}; run the check again", path.display());
@@ -164,7 +170,8 @@ fn json(run: &Run) -> Vec<u8> {
     serde_json::to_vec(run).expect("plain data is always JSON")
 }
 
-fn excerpts(findings: &[Finding], recorded_in: &str) -> Vec<Excerpt> {
+/// Source around the locations of findings that have no evidence.
+pub fn excerpts(findings: &[Finding], recorded_in: &str) -> Vec<Excerpt> {
     let mut sources = Sources::new(vec![PathBuf::from(recorded_in), env::current_dir().unwrap_or_default()]);
     let mut excerpts: Vec<Excerpt> = Vec::new();
     for location in findings.iter().flat_map(|finding| &finding.locations) {
