@@ -37,22 +37,30 @@ const SOURCES: [&str; 18] = [
 
 /// Builds `mapcli` into `folder`. Returns the executable.
 pub fn build_mapcli(folder: &Path) -> Result<PathBuf, TargetError> {
+    build(Command::new("cc"), &folder.join("mapcli"), &[])
+}
+
+/// The same, built for AFL++; it removes the pool that `FRESH_POOL` names before each run.
+pub fn build_mapcli_for_afl(folder: &Path) -> Result<PathBuf, TargetError> {
+    build(Command::new("afl-cc"), &folder.join("mapcli-afl"), &["fresh_pool.c"])
+}
+
+fn build(mut command: Command, output: &Path, more: &[&str]) -> Result<PathBuf, TargetError> {
     let examples = Path::new(EXAMPLES);
     if !examples.join("map/mapcli.c").exists() {
         return Err(TargetError::NoPmdk { path: examples.to_owned() });
     }
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("pmdk");
-    let mut command = Command::new("cc");
     command.args(["-O2", "-g", "-w", "-DNDEBUG", "-I"]).arg(&own);
     for include in ["", "map", "hashmap", "tree_map", "list_map"] {
         command.arg("-I").arg(examples.join(include));
     }
     let mut sources: Vec<PathBuf> = SOURCES.iter().map(|name| examples.join(name)).collect();
+    sources.extend(more.iter().map(|name| own.join(name)));
     command.args(&sources).args(["-lpmemobj", "-lpmem", "-pthread"]);
     sources.push(own.join("ex_common.h"));
-    let output = folder.join("mapcli");
-    compile(command, &output, &sources)?;
-    Ok(output)
+    compile(command, output, &sources)?;
+    Ok(output.to_owned())
 }
 
 /// What `mapcli` reads from its standard input: `operations` lines, two thirds insertions of scattered keys, then

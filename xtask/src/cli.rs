@@ -4,7 +4,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use crate::{bench, bench_lint, blind, book, build, conformance, licences, pmdk, real_programs, test, vm_kit};
+use crate::{
+    bench, bench_lint, blind, book, build, conformance, fuzz_targets, licences, pmdk, real_programs, test, vm_kit,
+};
 
 /// Chores of the Fencepost project.
 #[derive(Debug, Parser)]
@@ -29,6 +31,8 @@ enum Chore {
     RealPrograms(real_programs::RealPrograms),
     /// Build the plugin for QEMU and the agent that `fencepost fs check --kernel` needs.
     VmKit,
+    /// Fuzz every program of `targets/fuzz`: each bug is found, each twin stays clean.
+    FuzzTargets(fuzz_targets::FuzzTargets),
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
     Test(test::Test),
     /// Check programs with several bugs at once, with default options, and count what is reported.
@@ -52,6 +56,8 @@ enum Bench {
     Crash(bench::CrashBench),
     /// States possible, inferred and visible, and what each finds, on programs with operations and PMDK's maps.
     Infer(bench::InferBench),
+    /// PM transitions that Fencepost and AFL++ reach in PMDK's maps.
+    Fuzz(bench::FuzzBench),
     /// Time, memory and findings of Fencepost beside Valgrind, QEMU and PMDK's tools, on the same programs.
     Compare(bench::CompareBench),
 }
@@ -64,6 +70,7 @@ impl Cli {
             Chore::PmdkVerify(chore) => chore.run(),
             Chore::RealPrograms(chore) => chore.run(),
             Chore::VmKit => vm_kit::run(),
+            Chore::FuzzTargets(chore) => chore.run(),
             Chore::Test(chore) => chore.run(),
             Chore::Blind(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),
@@ -72,6 +79,7 @@ impl Cli {
             Chore::Bench(Bench::Lint(chore)) => chore.run(),
             Chore::Bench(Bench::Crash(chore)) => chore.run(),
             Chore::Bench(Bench::Infer(chore)) => chore.run(),
+            Chore::Bench(Bench::Fuzz(chore)) => chore.run(),
             Chore::Bench(Bench::Compare(chore)) => chore.run(),
         }
     }

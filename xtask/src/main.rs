@@ -7,6 +7,7 @@ mod book;
 mod build;
 mod cli;
 mod conformance;
+mod fuzz_targets;
 mod licences;
 mod pmdk;
 mod real_programs;

@@ -168,7 +168,9 @@ impl InferBench {
 
     fn operations(&self, grammar: &Path, count: u32) -> Vec<String> {
         let (count, seed) = (count.to_string(), self.seed.to_string());
-        ["--grammar", &grammar.display().to_string(), "--count", &count, "--seed", &seed].map(str::to_owned).to_vec()
+        ["--no-select", "--grammar", &grammar.display().to_string(), "--count", &count, "--seed", &seed]
+            .map(str::to_owned)
+            .to_vec()
     }
 }
 

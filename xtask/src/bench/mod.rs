@@ -1,5 +1,6 @@
 //! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost;
-//! `cargo xtask bench infer`, how few states break an inferred condition; `cargo xtask bench compare`, all beside the peers.
+//! `cargo xtask bench infer`, how few states break an inferred condition; `cargo xtask bench compare`, all beside the peers;
+//! `cargo xtask bench fuzz`, PM transitions beside AFL++.
 
 mod chore;
 mod compare;
@@ -8,6 +9,7 @@ mod crash_mumak;
 mod crash_pools;
 mod crash_run;
 mod crash_small;
+mod fuzz;
 mod infer;
 mod infer_run;
 mod infer_table;
@@ -20,4 +22,5 @@ mod workload;
 pub use chore::RecordBench;
 pub use compare::CompareBench;
 pub use crash::CrashBench;
+pub use fuzz::FuzzBench;
 pub use infer::InferBench;

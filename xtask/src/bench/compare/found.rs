@@ -105,9 +105,13 @@ impl Bench<'_> {
         self.fresh()?;
         let mut options = words(&["check", "--no-lint", "--budget", BUDGET]);
         match &target.grammar {
-            Some(grammar) => {
-                options.extend(words(&["--grammar", &grammar.display().to_string(), "--count", OPERATIONS]))
-            }
+            Some(grammar) => options.extend(words(&[
+                "--no-select",
+                "--grammar",
+                &grammar.display().to_string(),
+                "--count",
+                OPERATIONS,
+            ])),
             None => {
                 options.extend(words(&["--recover", &target.recover_command(&program, Path::new("pool")).join(" ")]))
             }
