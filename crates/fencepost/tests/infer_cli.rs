@@ -13,7 +13,8 @@ const LEVEL: &str = "c/level";
 /// The array whose log can be marked as written before it is. Only recovery reads the log.
 const ARRAY: &str = "c/array";
 
-const CHECK: [&str; 9] = ["check", "--no-lint", "--strategy", "inferred", "--count", "40", "--seed", "7", "--grammar"];
+const CHECK: [&str; 10] =
+    ["check", "--no-lint", "--no-select", "--strategy", "inferred", "--count", "40", "--seed", "7", "--grammar"];
 
 /// The first variant of a program, and its grammar.
 fn built(sandbox: &Sandbox, name: &str) -> [String; 2] {

@@ -17,20 +17,15 @@ pub struct Journal {
 impl Journal {
     /// Opens the list, and what is in it.
     pub fn open<T: DeserializeOwned>(path: &Path) -> io::Result<(Journal, Vec<T>)> {
-        let text = match fs::read(path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => return Err(error),
-        };
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let mut entries = Vec::new();
-        for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()));
-            entries.push(serde_json::from_slice(line).map_err(damaged)?);
-        }
+        let (entries, whole) = entries(path)?;
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         file.set_len(whole as u64)?;
         Ok((Journal { file }, entries))
+    }
+
+    /// What is in a list that somebody else may be writing.
+    pub fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Vec<T>> {
+        Ok(entries(path)?.0)
     }
 
     pub fn add<T: Serialize>(&mut self, entry: &T) -> io::Result<()> {
@@ -39,6 +34,22 @@ impl Journal {
         // One write: a line is there, or not, unless the disk is full.
         self.file.write_all(&line)
     }
+}
+
+/// The whole lines of a list, and where they end.
+fn entries<T: DeserializeOwned>(path: &Path) -> io::Result<(Vec<T>, usize)> {
+    let text = match fs::read(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+    let mut entries = Vec::new();
+    for line in text[..whole].split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        let damaged = |error| io::Error::new(io::ErrorKind::InvalidData, format!("{}: {error}", path.display()));
+        entries.push(serde_json::from_slice(line).map_err(damaged)?);
+    }
+    Ok((entries, whole))
 }
 
 /// A file is there whole, or not at all.

@@ -22,4 +22,6 @@ pub mod inputs;
 pub mod journal;
 pub mod random;
 pub mod recorded;
+pub mod select;
 pub mod tree;
+pub mod unreached;

@@ -26,6 +26,7 @@ use super::output::html::{self, can_be_written};
 use super::output::progress::Progress;
 use super::record::summary::say_failure;
 use super::record::{backend, beside_documents, say};
+use super::select::choose;
 use super::starting_pool;
 use super::stopping::AtOnce;
 use crate::cli::FindingFormat;
@@ -72,6 +73,10 @@ pub struct Check {
     /// Skip the lint.
     #[arg(long)]
     no_lint: bool,
+    /// Check the first workload that the grammar gives. By default, up to a tenth of the budget goes into choosing one with many
+    /// PM transitions.
+    #[arg(long, requires = "grammar")]
+    no_select: bool,
     /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
@@ -89,7 +94,7 @@ pub struct Check {
 impl Check {
     pub fn run(&self) -> Exit {
         // What is wrong with the options is said before the program runs.
-        let (request, gate) = match self.request() {
+        let (mut request, gate) = match self.request() {
             Ok(ready) => ready,
             Err(text) => {
                 render::error(text);
@@ -99,6 +104,13 @@ impl Check {
         if let Err(text) = starting_pool::prepare(&self.pm, self.fresh, self.pool_from.as_deref()) {
             render::error(text);
             return Exit::Usage;
+        }
+        if self.selects() {
+            let (operations, bundles) = (&self.options.operations, &self.options.bundles);
+            choose(operations, &request.recording.command, &self.pm, self.options.budget.0, bundles);
+            if let Ok(operations) = self.options.operations() {
+                request.operations = operations;
+            }
         }
         let trace = self.output.clone();
         let watcher = Watcher { options: &self.options, trace, progress: OnceLock::new(), at_once: OnceLock::new() };
@@ -120,6 +132,14 @@ impl Check {
                 Exit::Usage
             }
         }
+    }
+
+    /// Is there a choice among generated workloads, and nothing said about it?
+    fn selects(&self) -> bool {
+        let operations = &self.options.operations;
+        let pinned =
+            self.no_select || self.real_time || self.options.resume.any() || operations.window_separator.is_some();
+        operations.grammar.is_some() && !pinned
     }
 
     /// Everything that the options say.

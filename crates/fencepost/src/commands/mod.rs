@@ -19,6 +19,7 @@ mod output;
 pub mod record;
 pub mod replay;
 pub mod report;
+mod select;
 mod starting_pool;
 mod stopping;
 pub mod trace;

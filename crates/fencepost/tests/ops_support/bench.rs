@@ -31,7 +31,7 @@ impl<'t> Bench<'t> {
     pub fn check(&self, seed: u32) -> Result<Checked, String> {
         let seed = seed.to_string();
         let grammar = self.grammar()?;
-        let mut options = vec!["--grammar", &grammar, "--count", self.operations(), "--seed", &seed];
+        let mut options = vec!["--no-select", "--grammar", &grammar, "--count", self.operations(), "--seed", &seed];
         if Bench::is_server(self.0.target) {
             options.extend(["--op-socket", "{socket}"]);
         }

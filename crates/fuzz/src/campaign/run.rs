@@ -234,7 +234,7 @@ impl Shared<'_> {
                 Some(Unit::Check { case, input, start, lineage, crash }) => {
                     let began = Instant::now();
                     self.check(case, &input, &start, &lineage, crash)?;
-                    self.state().checked(case, began.elapsed());
+                    self.state().checked(case, crash, began.elapsed());
                 }
             }
         }
@@ -275,11 +275,12 @@ impl Shared<'_> {
         let left = Arc::new(executor.left()?);
         let again = executor.run(input, start)?;
         let stable = again.trail == execution.trail;
+        let first = execution.trail.pm().count();
         let trail = if stable { execution.trail } else { common(&execution.trail, &again.trail) };
         let kept = {
             let mut state = self.state();
-            state.stable.0 += trail.counters.len() as u64;
-            state.stable.1 += again.trail.counters.len().max(trail.counters.len()) as u64;
+            state.stable.0 += trail.pm().count() as u64;
+            state.stable.1 += again.trail.pm().count().max(first) as u64;
             state.keep(parent, input, start.id(), &left, &trail, stable)?
         };
         if let Some((id, Priority::High)) = kept {

@@ -69,6 +69,11 @@ pub struct Sample {
     pub findings: usize,
 }
 
+/// What was covered when, in all sittings of the campaign in this folder.
+pub fn samples(folder: &Path) -> std::io::Result<Vec<Sample>> {
+    Journal::read(&folder.join("coverage.jsonl"))
+}
+
 /// What a campaign remembers beside its lists.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Saved {
@@ -91,6 +96,8 @@ pub struct State {
     picks: Vec<u32>,
     seeds: VecDeque<Arc<[u8]>>,
     to_check: VecDeque<CaseId>,
+    /// Linted only so far: power fails in them as well while there is time.
+    deeper: Vec<CaseId>,
     checked: Vec<CaseId>,
     pub executions: u64,
     /// Executions of earlier sittings.
@@ -100,7 +107,7 @@ pub struct State {
     pub jobs: usize,
     samples: Journal,
     last_sample: u64,
-    /// Counters that two runs of a case agreed on, and all of them.
+    /// PM counters that two runs of a case agreed on, and all of them. Edges would hide them: most are of the loader.
     pub stable: (u64, u64),
     pub hangs: u64,
     pub crashes: u64,
@@ -127,10 +134,13 @@ impl State {
         let executions = corpus.cases().iter().map(|case| case.execution).max().unwrap_or(0).max(saved.executions);
         let seconds = corpus.cases().iter().map(|case| case.second).max().unwrap_or(0).max(saved.seconds);
         let is_checked = |case: &Case| saved.checked.contains(&case.id);
+        let is_deeper = |case: &&Case| case.priority == Priority::Medium && is_checked(case);
+        let deeper = corpus.cases().iter().filter(is_deeper).map(|case| case.id).collect();
         let to_check = corpus.cases().iter().filter(|case| case.priority > Priority::Low && !is_checked(case));
         Ok(State {
             folder: folder.to_owned(),
             to_check: to_check.map(|case| case.id).collect(),
+            deeper,
             picks: vec![0; corpus.cases().len()],
             corpus,
             tree,
@@ -192,8 +202,14 @@ impl State {
             return Ok(Some(Unit::Seed(seed)));
         }
         let share = self.begun.elapsed().as_secs_f64() * self.jobs as f64 * self.budget.check_share;
-        if checks && self.checking.as_secs_f64() <= share && !self.to_check.is_empty() {
-            return self.next_check();
+        if checks && self.checking.as_secs_f64() <= share {
+            if !self.to_check.is_empty() {
+                return self.next_check();
+            }
+            // What came last is the furthest from what was checked.
+            if let Some(id) = self.deeper.pop() {
+                return self.check_of(id, true).map(Some);
+            }
         }
         let Some(parent) = pick::case(self.corpus.cases(), &self.picks, &mut self.random) else { return Ok(None) };
         self.picks[parent.0 as usize] += 1;
@@ -216,16 +232,20 @@ impl State {
 
     fn next_check(&mut self) -> Result<Option<Unit>, CorpusError> {
         let Some(id) = self.to_check.pop_front() else { return Ok(None) };
-        let case = self.corpus.cases()[id.0 as usize].clone();
-        let start = self.image(case.start)?;
+        let crash = self.corpus.cases()[id.0 as usize].priority == Priority::High;
+        self.check_of(id, crash).map(Some)
+    }
+
+    fn check_of(&mut self, id: CaseId, crash: bool) -> Result<Unit, CorpusError> {
+        let start = self.image(self.corpus.cases()[id.0 as usize].start)?;
         let lineage = self.corpus.lineage(id, &self.tree);
-        Ok(Some(Unit::Check {
+        Ok(Unit::Check {
             case: id,
             input: Arc::clone(self.corpus.input(id)),
             start,
             lineage: lineage.into_iter().map(|id| Arc::clone(self.corpus.input(id))).collect(),
-            crash: case.priority == Priority::High,
-        }))
+            crash,
+        })
     }
 
     pub fn waiting_checks(&self) -> usize {
@@ -238,9 +258,14 @@ impl State {
     }
 
     /// A check took this long.
-    pub fn checked(&mut self, case: CaseId, took: Duration) {
+    pub fn checked(&mut self, case: CaseId, crash: bool, took: Duration) {
         self.checking += took;
-        self.checked.push(case);
+        if !crash {
+            self.deeper.push(case);
+        }
+        if !self.checked.contains(&case) {
+            self.checked.push(case);
+        }
     }
 
     /// Keeps a case that has news, and the pool that it left.

@@ -47,6 +47,15 @@ impl Operations {
         (!grammar.kinds.is_empty()).then_some(Operations { grammar })
     }
 
+    /// What the grammar calls each operation; empty for those that it does not know.
+    pub fn kinds(&self, input: &[u8]) -> Vec<String> {
+        let name = |line: &Line| match line {
+            Line::Known { kind, .. } => self.grammar.kinds[*kind].name.clone(),
+            Line::Other(_) => String::new(),
+        };
+        self.read(input).iter().map(name).collect()
+    }
+
     fn read(&self, input: &[u8]) -> Vec<Line> {
         let input = input.strip_suffix(b"\n").unwrap_or(input);
         if input.is_empty() {

@@ -1,6 +1,8 @@
 //! `fencepost fuzz`: workloads that nobody wrote, towards code that works on persistent memory.
 
-mod discover;
+mod cover;
+pub(super) mod discover;
+mod ending;
 mod replay;
 mod screen;
 mod session;
@@ -26,6 +28,7 @@ Examples:
   fencepost fuzz --dict words -- ./tool pool             bytes on standard input
   fencepost fuzz --seeds afl/queue -- ./tool pool @@     bytes in a file
   fencepost fuzz replay --out fuzz-out 000012            run a test case again
+  fencepost fuzz cover fuzz-out                          PM code that it has not reached
 
 Fencepost runs the program with ever new inputs: without a pool, on pools that earlier runs left, and
 on crash images of those. It keeps inputs that reach new PM code, lints them and tests their crash
@@ -44,6 +47,7 @@ pub struct Fuzz {
 #[derive(Debug, Subcommand)]
 enum Other {
     Replay(replay::Replay),
+    Cover(cover::Cover),
 }
 
 #[derive(Args, Clone, Debug)]
@@ -71,6 +75,9 @@ pub struct FuzzOptions {
     /// Stop after N executions instead, and check every test case that was kept.
     #[arg(long, value_name = "N", conflicts_with = "time")]
     executions: Option<u64>,
+    /// Stop at the first finding.
+    #[arg(long)]
+    until_found: bool,
     /// Number of programs to run in parallel. [default: the number of processors]
     #[arg(short, long, value_name = "N")]
     jobs: Option<usize>,
@@ -108,6 +115,9 @@ pub struct FuzzOptions {
     /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
+    /// Write an HTML report there, with a plot of what was covered when.
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// How progress is shown, on standard error.
     #[arg(long, value_enum, value_name = "STYLE", default_value_t)]
     progress: ProgressStyle,
@@ -131,6 +141,7 @@ impl Fuzz {
     pub fn run(&self) -> Exit {
         match &self.other {
             Some(Other::Replay(replay)) => replay.run(),
+            Some(Other::Cover(cover)) => cover.run(),
             None => session::run(&self.options),
         }
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use fuzz::case::CaseId;
-use fuzz::corpus::Corpus;
+use fuzz::corpus::{About, Corpus};
 use fuzz::execute::{Delivery, Executor, Subject};
 use fuzz::image::Image;
 use fuzz::tree::Tree;
@@ -52,15 +52,7 @@ impl Replay {
     fn replay(&self) -> Result<Exit, String> {
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let about = Corpus::about(&self.out).map_err(|e| text(&e))?;
-        let words: Vec<std::ffi::OsString> = about.command.iter().map(Into::into).collect();
-        let command = Command::here(&words).ok_or("the campaign has no command")?;
-        let delivery = match about.delivery.as_str() {
-            "operations" => Delivery::Operations,
-            "stdin" => Delivery::Stdin,
-            "arguments" => Delivery::Arguments,
-            _ => Delivery::File(std::env::current_dir().unwrap_or_default().join(&self.out).join("input")),
-        };
-        let subject = Subject { command, delivery, pools: about.pools.clone(), limits: Limits::default() };
+        let subject = subject_of(&about, &self.out)?;
         let mut executor = Executor::new(subject).map_err(|e| text(&e))?;
         let finding = self.out.join("findings").join(&self.case).join("case");
         let (input, start) = match finding.is_dir() {
@@ -131,6 +123,19 @@ impl Replay {
         let start = tree.image(case.start).map_err(|e| text(&e))?;
         Ok((corpus.input(id).to_vec(), start))
     }
+}
+
+/// What the campaign in this folder fuzzes.
+pub fn subject_of(about: &About, folder: &std::path::Path) -> Result<Subject, String> {
+    let words: Vec<std::ffi::OsString> = about.command.iter().map(Into::into).collect();
+    let command = Command::here(&words).ok_or("the campaign has no command")?;
+    let delivery = match about.delivery.as_str() {
+        "operations" => Delivery::Operations,
+        "stdin" => Delivery::Stdin,
+        "arguments" => Delivery::Arguments,
+        _ => Delivery::File(std::env::current_dir().unwrap_or_default().join(folder).join("input")),
+    };
+    Ok(Subject { command, delivery, pools: about.pools.clone(), limits: Limits::default() })
 }
 
 fn write(folder: &std::path::Path, name: &str, image: &Image) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::env;
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -30,8 +30,10 @@ use report::json;
 
 use super::super::options::operation::{grammar, read};
 use super::super::output::code_path::say_choice;
+use super::super::output::html::can_be_written;
 use super::FuzzOptions;
 use super::discover::{Pools, pools};
+use super::ending::Ending;
 use super::screen::Screen;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
@@ -50,6 +52,9 @@ pub fn run(options: &FuzzOptions) -> Exit {
     };
     prepared.run()
 }
+
+/// Runs to find the pools in.
+const FIRST_RUNS: usize = 4;
 
 /// Everything that the options say, read and understood.
 struct Prepared<'a> {
@@ -116,6 +121,9 @@ impl Prepared<'_> {
             render::error(text);
             Exit::Usage
         };
+        if let Err(text) = can_be_written(self.options.html.as_deref()) {
+            return told(text);
+        }
         let gate = match self.options.gate.open() {
             Ok(gate) => gate,
             Err(text) => return told(text),
@@ -141,14 +149,19 @@ impl Prepared<'_> {
         let stop = StopRequest::from_signals();
         let before = stop.count();
         let stopped = AtomicBool::new(false);
+        let interrupted = AtomicBool::new(false);
         let screen = Screen::new(self.options.progress);
         let on_progress = |state: &State, found: Option<&Found>| {
             if stop.count() > before {
+                interrupted.store(true, Ordering::Relaxed);
                 stopped.store(true, Ordering::Relaxed);
             }
             if let Some(found) = found {
                 screen.clear();
-                self.print(&found.finding);
+                let shown = self.print(&found.finding);
+                if shown && self.options.until_found {
+                    stopped.store(true, Ordering::Relaxed);
+                }
             }
             screen.show(state);
         };
@@ -189,7 +202,17 @@ impl Prepared<'_> {
             }
             Err(error) => return told(error.to_string()),
         };
-        self.end(&state, gate, stopped.load(Ordering::Relaxed))
+        let command = std::iter::once(self.subject.command.program.as_os_str())
+            .chain(self.subject.command.args.iter().map(|word| word.as_os_str()));
+        let ending = Ending {
+            options: self.options,
+            state: &state,
+            folder: self.subject.command.dir.display().to_string(),
+            command: command.map(|word| word.to_string_lossy().into_owned()).collect(),
+            pools: self.subject.pools.iter().map(|pool| pool.display().to_string()).collect(),
+            interrupted: interrupted.load(Ordering::Relaxed),
+        };
+        ending.tell(gate)
     }
 
     /// Runs the first input to see which files are pools. What they hold is the root of all images.
@@ -199,21 +222,33 @@ impl Prepared<'_> {
             self.subject.pools = about.pools;
             return Ok(fuzz::image::Image::none(self.subject.pools.len()));
         }
-        let input = match self.seeds.first() {
-            Some(seed) => seed.clone(),
-            None => self.inputs.first(&mut Random::new(self.options.seed)),
-        };
-        let (Pools { paths, root }, recorded) = pools(&self.subject, &input, &self.options.pm).map_err(|text| {
-            render::error(text);
-            Exit::TargetFailed
-        })?;
-        if paths.is_empty() || !recorded.recording.activity.any() {
-            render::warning("no persistent-memory activity in the first run: there is nothing to fuzz");
-            render::help("`fencepost record` on the same command says more; --pm names files that are pools");
-            return Err(Exit::NoActivity);
+        // The very first input may be one that the program breaks down on.
+        for input in self.first_inputs() {
+            let (Pools { paths, root }, recorded) = pools(&self.subject, &input, &self.options.pm).map_err(|text| {
+                render::error(text);
+                Exit::TargetFailed
+            })?;
+            if !paths.is_empty() && recorded.recording.activity.any() {
+                self.subject.pools = paths;
+                return Ok(root);
+            }
         }
-        self.subject.pools = paths;
-        Ok(root)
+        render::warning("no persistent-memory activity in the first runs: there is nothing to fuzz");
+        render::help("`fencepost record` on the same command says more; --pm names files that are pools");
+        Err(Exit::NoActivity)
+    }
+
+    fn first_inputs(&self) -> Vec<Vec<u8>> {
+        if !self.seeds.is_empty() {
+            return self.seeds.iter().take(FIRST_RUNS).cloned().collect();
+        }
+        let mut random = Random::new(self.options.seed);
+        let mut inputs = vec![self.inputs.first(&mut random)];
+        while inputs.len() < FIRST_RUNS {
+            let next = self.inputs.mutate(&inputs[inputs.len() - 1], b"", &mut random);
+            inputs.push(next);
+        }
+        inputs
     }
 
     fn examination(&self) -> Result<Examination, String> {
@@ -241,60 +276,21 @@ impl Prepared<'_> {
         })
     }
 
-    /// As soon as it is found.
-    fn print(&self, finding: &Finding) {
+    /// As soon as it is found; whether it is new.
+    fn print(&self, finding: &Finding) -> bool {
+        // The files were read before; nobody wants to see what is suppressed.
+        let Ok(gate) = self.options.gate.open() else { return true };
+        let judged = gate.judge(vec![finding.clone()], 0);
         let text = match self.options.message_format {
+            _ if judged.findings.is_empty() => return false,
+            FindingFormat::Human if judged.news().is_empty() => return false,
             FindingFormat::Human => Human::new(true, vec![self.subject.command.dir.clone()]).finding(finding),
-            FindingFormat::Json => format!("{}\n", json::finding(finding)),
+            FindingFormat::Json => json::finding_against(finding, judged.baseline()),
             // One document, at the end.
-            FindingFormat::Sarif | FindingFormat::Junit => return,
+            FindingFormat::Sarif | FindingFormat::Junit => return !judged.news().is_empty(),
         };
         let mut out = anstream::stdout().lock();
         let _ = writeln!(out, "{}", text.trim_end()).and_then(|()| out.flush());
-    }
-
-    fn end(&self, state: &State, gate: super::super::options::gate::Gate, interrupted: bool) -> Exit {
-        let findings: Vec<Finding> = state.findings.all().iter().map(|found| found.finding.clone()).collect();
-        let judged = gate.judge(findings, 0);
-        let (agreed, all) = state.stable;
-        if all > 0 && (agreed as f64) < 0.9 * all as f64 {
-            render::warning(format_args!(
-                "the program is not deterministic: two runs of the same case agree on {:.0} % of their counters; cases may not \
-                 show again what they showed",
-                agreed as f64 * 100.0 / all as f64
-            ));
-        }
-        if let Some(why) = &state.unchecked_why {
-            render::note(format_args!("{} cases could not be checked; the first: {why}", state.unchecked));
-        }
-        if state.waiting_checks() > 0 {
-            render::note(format_args!("{} cases were not checked for lack of time", state.waiting_checks()));
-        }
-        let sample = state.sample();
-        let text = format!(
-            "{} executions, {} PM transitions, {} edges, {} cases, {} images, {} findings in {}",
-            sample.executions,
-            sample.pm_transitions,
-            sample.edges,
-            sample.cases,
-            sample.images,
-            sample.findings,
-            self.options.out.display()
-        );
-        let printed = match self.options.message_format {
-            FindingFormat::Human => writeln!(io::stdout(), "{text}"),
-            FindingFormat::Json => writeln!(io::stdout(), "{}", json::summary(&judged.findings, &judged.summary(0))),
-            _ => Ok(()),
-        };
-        let exit = match (interrupted, judged.any_fails()) {
-            (true, _) => Exit::Interrupted,
-            (false, true) => Exit::Findings,
-            (false, false) => Exit::Clean,
-        };
-        let exit = judged.finish(sample.executions, exit);
-        match render::ended(printed) {
-            Exit::Clean => exit,
-            failed => failed,
-        }
+        !judged.news().is_empty()
     }
 }

@@ -2,10 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use check::settings::OPERATIONS_AFTER;
 use clap::{Args, ValueEnum};
-use operation::generate::generate;
+use operation::generate::{Generated, generate};
 use operation::grammar::{Grammar, LineOrder};
 use operation::workload::Workload;
 
@@ -49,6 +50,9 @@ pub struct OperationOptions {
     /// TEXT separates operations on one line that run concurrently: they may take effect in any order.
     #[arg(long, value_name = "TEXT")]
     pub window_separator: Option<String>,
+    /// In place of those that the grammar gives first.
+    #[arg(skip)]
+    chosen: OnceLock<Generated>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -84,10 +88,17 @@ impl OperationOptions {
         workload.with_windows(separator).map(Some).map_err(|error| error.to_string())
     }
 
+    /// Takes these from now on.
+    pub fn choose(&self, chosen: Generated) {
+        // Only the first choice counts.
+        let _ = self.chosen.set(chosen);
+    }
+
     fn given(&self) -> Result<Option<Workload>, String> {
         if let Some(path) = &self.grammar {
             let grammar = grammar(path)?;
-            let made = generate(&grammar, self.count, self.seed);
+            let chosen = self.chosen.get().cloned();
+            let made = chosen.unwrap_or_else(|| generate(&grammar, self.count, self.seed));
             let mut workload = Workload::new(made.operations.as_bytes(), made.readback.as_bytes())
                 .map_err(|error| format!("{}: {error}", path.display()))?;
             workload.name_kinds(made.kinds);
