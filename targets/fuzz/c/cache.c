@@ -51,9 +51,9 @@ static void set(uint64_t key, uint64_t value)
 	}
 	struct slot *slot = &p->slots[fresh];
 	int again = slot->stamp != 0;
-	PUT(slot->key, key); //~ 2 ordering 2 durability
-	PUT(slot->value, value); //~ 2 ordering 2 durability
-	PUT(slot->stamp, stamp); //~ 2 ordering 2 durability
+	PUT(slot->key, key); //~ 2 ordering
+	PUT(slot->value, value); //~ 2 ordering
+	PUT(slot->stamp, stamp); //~ 2 ordering
 	if (!(BUG == 2 && again))
 		persist(slot, sizeof *slot);
 	if (BUG == 1 && full) {

@@ -89,7 +89,7 @@ bool split(Leaf &leaf)
     for (u64 i = 0; i < ENTRIES; i++)
         if (leaf.keys[i] >= low) {
             PM_PUT(fresh.keys[count], leaf.keys[i]); //~ 1 ordering
-            PM_PUT(fresh.values[count], leaf.values[i]); //~ 1 ordering 2 durability 2 ordering
+            PM_PUT(fresh.values[count], leaf.values[i]); //~ 1 ordering 2 durability
             count++;
         }
     PM_PUT(fresh.low, low); //~ 1 ordering

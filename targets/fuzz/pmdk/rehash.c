@@ -58,8 +58,8 @@ static void grow(void)
 				pmemobj_tx_add_range_direct(&old[i], sizeof *old);
 				pmemobj_tx_add_range_direct(&node_at(moved)->next, sizeof *to);
 			}
-			old[i] = node_at(moved)->next; //~ 3 durability 3 atomicity 3 ordering
-			node_at(moved)->next = *to; //~ 3 durability 3 atomicity 3 ordering
+			old[i] = node_at(moved)->next; //~ 3 durability
+			node_at(moved)->next = *to; //~ 3 durability
 			*to = moved;
 		}
 	pmemobj_tx_free(root->table);
@@ -67,7 +67,7 @@ static void grow(void)
 	root->table = table;
 	if (BUG != 1)
 		pmemobj_tx_add_range_direct(&root->size, 8);
-	PUT(root->size, size); //~ 1 durability 1 atomicity 1 ordering
+	PUT(root->size, size); //~ 1 durability
 }
 
 static enum answer insert(uint64_t key, uint64_t value)
@@ -87,9 +87,9 @@ static enum answer insert(uint64_t key, uint64_t value)
 			root->spare = node_at(oid)->next;
 		}
 		struct node *node = node_at(oid);
-		PUT(node->key, key); //~ 2 durability 2 ordering 2 atomicity
-		PUT(node->value, value); //~ 2 durability 2 ordering 2 atomicity
-		node->next = *link; //~ 2 durability 2 ordering 2 atomicity
+		PUT(node->key, key); //~ 2 durability
+		PUT(node->value, value); //~ 2 durability
+		node->next = *link; //~ 2 durability
 		pmemobj_tx_add_range_direct(link, sizeof *link);
 		*link = oid;
 		pmemobj_tx_add_range_direct(&root->count, 8);

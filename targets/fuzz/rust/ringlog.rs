@@ -71,7 +71,7 @@ impl RingLog {
         if !(BUG == 2 && tail >= RECORDS) {
             persist(&raw const *record, size_of::<Record>());
         }
-        put!(self.pool.tail.0, tail + 1); //~ 2 ordering 2 durability
+        put!(self.pool.tail.0, tail + 1); //~ 2 ordering
         persist(&raw const self.pool.tail.0, 8);
         if there != 0 {
             self.index.insert(key, tail);
@@ -86,9 +86,9 @@ impl RingLog {
         let &Record { key, value, .. } = self.record(head);
         let counts = self.index.get(&key) == Some(&head);
         if BUG == 1 && counts && !opening {
-            put!(self.pool.head.0, head + 1); //~ 1 ordering 1 atomicity
+            put!(self.pool.head.0, head + 1); //~ 1 ordering
             persist(&raw const self.pool.head.0, 8);
-            self.append(key, value, 1); //~ 1 ordering 1 atomicity
+            self.append(key, value, 1); //~ 1 ordering
             return;
         }
         if BUG == 3 && counts && opening {
@@ -98,12 +98,12 @@ impl RingLog {
             put!(record.value, value);
             put!(record.there, 1);
             persist(&raw const *record, size_of::<Record>());
-            put!(self.pool.tail.0, tail + 1); //~ 3 ordering 3 durability
+            put!(self.pool.tail.0, tail + 1); //~ 3 ordering
             self.index.insert(key, tail);
         } else if counts {
             self.append(key, value, 1);
         }
-        put!(self.pool.head.0, head + 1); //~ 3 ordering 3 durability
+        put!(self.pool.head.0, head + 1); //~ 3 ordering
         persist(&raw const self.pool.head.0, 8);
     }
 
