@@ -64,7 +64,7 @@ const LAYOUTS: [Layout; 7] = [
     Layout {
         command: "fs check",
         shown: &[
-            ("File system", &["fuse", "mkfs", "needs-fsync", "atomic-writes"]),
+            ("File system", &["fuse", "kernel", "mkfs", "needs-fsync"]),
             ("Workload", &["ace", "ops", "fuzz"]),
             ("Search", &["budget", "strategy"]),
             ("Output", &["html", "message-format"]),
@@ -73,7 +73,8 @@ const LAYOUTS: [Layout; 7] = [
 ];
 
 /// The groups of the options that only `--help-all` shows. The rules' and the exit code's options name theirs themselves.
-const GROUPS: [(&str, &[&str]); 6] = [
+const GROUPS: [(&str, &[&str]); 7] = [
+    ("File system", &["fs", "atomic-writes", "modules", "module", "mount-options", "size", "qemu"]),
     ("Recording", &["loads", "fresh", "pool-from", "real-time", "real-random", "real-tsc", "backend", "follow"]),
     ("Workload", &["pm", "arguments", "bytes", "batch"]),
     (
