@@ -350,7 +350,7 @@ fn guilty_thread(named: &Named, class: Class) -> Option<Thread> {
 /// If the failure shows only while several stores are missing, none of them alone was shown to be the culprit.
 fn not_separated(cause: &RootCause) -> Option<Note> {
     let lost = matches!(cause.class, Class::Durability | Class::Ordering) && !cause.in_program_order;
-    (lost && cause.missing.len() > 1).then(|| Note::NotSeparated { stores: cause.missing.len() as u64 })
+    (lost && cause.missing.len() > 1).then_some(Note::NotSeparated { stores: cause.missing.len() as u64 })
 }
 
 fn is_hang(cause: &RootCause) -> bool {

@@ -67,7 +67,8 @@ fn completes<'f>(fence: &Finding, mut stores: impl Iterator<Item = &'f Location>
 fn take_in(finding: &mut Finding, misuse: Finding) {
     let title = match misuse.title {
         Title::Rule(words) => words,
-        Title::Broken { .. } => String::new(),
+        // Only misuse is taken in.
+        Title::Broken { .. } | Title::BreaksDown { .. } => String::new(),
     };
     if misuse.rule == UNLOGGED {
         if let Some(failure) = &mut finding.failure {

@@ -261,7 +261,7 @@ mod tests {
             ..finding("/a", 3, "set")
         };
         // The power failure came to light later, or the other way round.
-        assert_eq!(known(&[misuse.clone()], &[failure.clone()]), (vec![true], 0));
+        assert_eq!(known(std::slice::from_ref(&misuse), std::slice::from_ref(&failure)), (vec![true], 0));
         assert_eq!(known(&[failure], &[misuse]), (vec![true], 0));
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
@@ -132,7 +132,7 @@ fn reported(finding: &Value, file: &str) -> Reported {
 }
 
 /// The lines of this file whose stores are in the recording, those of functions that were called there included.
-fn stored_lines(trace: &PathBuf, file: &str) -> anyhow::Result<BTreeSet<u32>> {
+fn stored_lines(trace: &Path, file: &str) -> anyhow::Result<BTreeSet<u32>> {
     let reader = TraceReader::open(trace)?;
     let mut symbols = Symbolizer::new(reader.tables());
     let mut places = BTreeSet::new();
