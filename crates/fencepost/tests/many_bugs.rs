@@ -102,6 +102,7 @@ fn a_bug_that_shows_in_program_order_does_not_hide_the_others() {
         "json",
         "--strategy",
         strategy,
+        "--no-select",
         "--grammar",
         &grammar,
         "--count",
