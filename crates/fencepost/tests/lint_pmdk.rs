@@ -9,10 +9,13 @@ use std::process::Command;
 use serde_json::Value;
 use targets::{TargetError, pmdk};
 
+/// Rule, file and line of each finding.
+type Places = BTreeSet<(String, String, u64)>;
+
 const OPERATIONS: u32 = 1_500;
 
 /// Lints a map; returns rule, file and line of what is left. None if PMDK is not installed.
-fn findings(map: &str) -> Option<BTreeSet<(String, String, u64)>> {
+fn findings(map: &str) -> Option<Places> {
     let suppressions = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/lint-pmdk.toml");
     let (findings, summary) = lint(map, &["--library-findings", "--suppressions", suppressions])?;
     assert!(summary["suppressed"].as_u64() > Some(5), "{summary}");
@@ -21,7 +24,7 @@ fn findings(map: &str) -> Option<BTreeSet<(String, String, u64)>> {
 }
 
 /// With these options: what was found, and the summary.
-fn lint(map: &str, options: &[&str]) -> Option<(BTreeSet<(String, String, u64)>, Value)> {
+fn lint(map: &str, options: &[&str]) -> Option<(Places, Value)> {
     let space = Path::new(env!("CARGO_TARGET_TMPDIR")).join("lint-pmdk");
     let mapcli = match pmdk::build_mapcli(&space) {
         Err(error @ TargetError::NoPmdk { .. }) => {
@@ -68,7 +71,7 @@ fn what_the_library_does_on_its_own_account_is_one_number() {
 #[track_caller]
 fn check(map: &str, file: &str, certain: &[(&str, u64)], known: &[(&str, u64)]) {
     let Some(found) = findings(map) else { return };
-    let named = |list: &[(&str, u64)]| -> BTreeSet<(String, String, u64)> {
+    let named = |list: &[(&str, u64)]| -> Places {
         list.iter().map(|(rule, line)| ((*rule).to_owned(), file.to_owned(), *line)).collect()
     };
     let (certain, known) = (named(certain), named(known));

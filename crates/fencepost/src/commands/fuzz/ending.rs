@@ -102,8 +102,8 @@ impl Ending<'_> {
             FindingFormat::Json => {
                 writeln!(io::stdout(), "{}", json::summary(&judged.findings, &judged.summary(sample.executions)))
             }
-            FindingFormat::Sarif => document.print_sarif(),
-            FindingFormat::Junit => document.print_junit(),
+            FindingFormat::Sarif => document.print(FindingFormat::Sarif),
+            FindingFormat::Junit => document.print(FindingFormat::Junit),
         }
     }
 
