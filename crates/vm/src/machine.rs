@@ -87,8 +87,8 @@ impl Machine {
             "-smp",
             "1",
         ]);
-        command.arg("-m").arg(format!("{}M", memory.len() >> 20));
-        let backend = format!("memory-backend-file,id=mem,share=on,size={},mem-path={}", memory.len(), memory.path());
+        command.arg("-m").arg(format!("{}M", memory.all() >> 20));
+        let backend = format!("memory-backend-file,id=mem,share=on,size={},mem-path={}", memory.all(), memory.path());
         command.arg("-object").arg(backend);
         command.args(["-nodefaults", "-no-user-config", "-display", "none", "-no-reboot"]);
         command.arg("-kernel").arg(&spec.kernel).arg("-initrd").arg(&spec.initramfs);

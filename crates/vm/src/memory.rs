@@ -91,7 +91,8 @@ impl Memory {
         self.shared.path()
     }
 
-    pub fn len(&self) -> u64 {
+    /// Length of all of it.
+    pub fn all(&self) -> u64 {
         self.shared.len
     }
 

@@ -17,7 +17,7 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// From lines such as `ffffffff81000000 T _stext` and `ffffffffc0201000 t foo	[nova]`.
+    /// From lines such as `ffffffff81000000 T _stext` and `ffffffffc0201000 t foo [nova]`.
     pub fn parse(text: &str) -> Symbols {
         let mut symbols = Symbols::default();
         for line in text.lines() {

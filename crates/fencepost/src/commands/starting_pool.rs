@@ -39,12 +39,12 @@ mod tests {
         let path = |name: &str| folder.path().join(name).display().to_string();
         let (pool, image) = (path("pool"), path("image"));
         fs::write(&image, "content").unwrap();
-        prepare(&[pool.clone()], false, Some(Path::new(&image))).unwrap();
+        prepare(std::slice::from_ref(&pool), false, Some(Path::new(&image))).unwrap();
         assert_eq!(fs::read(&pool).unwrap(), b"content");
         assert!(prepare(&[path("*")], true, None).is_err());
         assert!(Path::new(&pool).exists());
         assert!(prepare(&[pool.clone(), image.clone()], false, Some(Path::new(&image))).is_err());
-        prepare(&[pool.clone()], true, None).unwrap();
+        prepare(std::slice::from_ref(&pool), true, None).unwrap();
         assert!(!Path::new(&pool).exists() && Path::new(&image).exists());
         prepare(&[pool], true, None).unwrap();
         prepare(&[path("*")], false, None).unwrap();
