@@ -1,5 +1,5 @@
 //! A small PM file system for FUSE: a redo journal for metadata, data in place, directories, hard and symbolic links, sparse files.
-//! variants: 19
+//! variants: 20
 //! bug 1: missing flush — a new inode; found by bugs.ops
 //! bug 2: missing fence — the journal's words against its commit mark; found by bugs.ops
 //! bug 3: non-atomic rename — neither name; found by bugs.ops
@@ -9,21 +9,29 @@
 //! bug 7: truncate list not used: stale bytes behind the end; found by bugs.ops
 //! bug 8: unaligned tail not flushed; found by bugs.ops
 //! bug 9: data write not synchronous; found by bugs.ops
-//! bug 10: recovery crashes on a file without blocks; found by a workload that is not tried in the tests yet
+//! bug 10: recovery crashes on a file without blocks; found by bugs.ops
 //! bug 11: while a second descriptor is open, blocks are allocated outside the journal: after truncate and fallocate the file has no block; found by bugs.ops
 //! bug 12: missing flush — a name in a directory; found by bugs.ops
 //! bug 13: size before data; found by bugs.ops
-//! bug 14: a new block is not durably zero: old bytes of another file; found by a workload that is not tried in the tests yet
+//! bug 14: a new block is not durably zero: old bytes of another file; found by bugs.ops
 //! bug 15: unlink frees the inode before the name is gone; found by bugs.ops
 //! bug 16: link count of the parent outside the transaction; found by bugs.ops
 //! bug 17: commit mark not cleared durably: an old mark covers half of the next transaction; found by bugs.ops
-//! bug 18: chmod not flushed; found by a workload that is not tried in the tests yet
-//! bug 19: rename loses the file that it replaces; found by a workload that is not tried in the tests yet
+//! bug 18: chmod not flushed; found by bugs.ops
+//! bug 19: rename loses the file that it replaces; found by bugs.ops
+//! bug 20: of a file system that needs fsync — it flushes half of each block; found by fsync
 #define FUSE_USE_VERSION 31
 #include "store.h"
 #include <errno.h>
 #include <linux/falloc.h>
 #include <fuse3/fuse.h>
+#include <signal.h>
+
+/* A daemon that misbehaves without any crash, for the tests of what is said then. */
+enum fault { NONE, HANGS_AT_MOUNT, HANGS_AT_UNMOUNT, DIES, KILLED };
+#ifndef FAULT
+#define FAULT NONE
+#endif
 
 static struct inode *inode_at(uint64_t number)
 {
@@ -77,8 +85,13 @@ static uint64_t walk(const char *path, size_t len)
 	return number;
 }
 
+/* A file that is open and has no name any more has no path. */
 static uint64_t lookup(const char *path)
 {
+	if (!path) {
+		errno = ENOENT;
+		return 0;
+	}
 	return walk(path, strlen(path));
 }
 
@@ -249,6 +262,10 @@ static int fs_readdir(const char *path, void *buffer, fuse_fill_dir_t fill, off_
 static int fs_create(const char *path, mode_t mode, struct fuse_file_info *fi)
 {
 	(void)fi;
+	if (FAULT == DIES)
+		abort();
+	if (FAULT == KILLED)
+		raise(SIGKILL);
 	uint64_t number;
 	open_files++;
 	return make_node(path, S_IFREG | (mode & 07777), &number);
@@ -388,7 +405,7 @@ static int fs_rename(const char *from, const char *to, unsigned flags)
 	}
 	commit();
 	if (BUG == 4) {
-		PUT(old->inode, 0);
+		PUT(old->inode, 0); //~ 4 atomicity
 		persist(&old->inode, 8);
 	}
 	finish();
@@ -402,8 +419,10 @@ static void put_data(struct inode *inode, const char *from, size_t len, uint64_t
 		uint64_t index = soon(&inode->index), in = at % BLOCK;
 		size_t part = BLOCK - in < len ? BLOCK - in : len;
 		char *to = p->blocks[soon_half(&index_of(index)[at / BLOCK])] + in;
-		memcpy(to, from, part); //~ 8 durability //~ 9 durability
-		if (BUG == 8)
+		memcpy(to, from, part); //~ 8 durability //~ 9 durability //~ 13 atomicity //~ 20 durability
+		if (LAZY)
+			; /* fsync makes it durable. */
+		else if (BUG == 8)
 			flush(to, part - (at + part) % LINE);
 		else if (BUG != 9)
 			flush(to, part);
@@ -634,7 +653,15 @@ static int fs_release(const char *path, struct fuse_file_info *fi)
 
 static int fs_fsync(const char *path, int data, struct fuse_file_info *fi)
 {
-	(void)path, (void)data, (void)fi;
+	(void)data, (void)fi;
+	uint64_t number = lookup(path);
+	if (!LAZY || !number)
+		return 0;
+	const struct inode *inode = inode_at(number);
+	for (uint64_t n = 0; n < INDEXED; n++)
+		if (block_at(inode, n))
+			flush(p->blocks[block_at(inode, n)], BUG == 20 ? BLOCK / 2 : BLOCK);
+	fence();
 	return 0;
 }
 
@@ -682,5 +709,10 @@ int main(int count, char **words)
 		broken("this is no journalfs; make one with --mkfs");
 	recover();
 	words[at] = words[0];
-	return fuse_main(count - at, words + at, &operations, NULL);
+	if (FAULT == HANGS_AT_MOUNT)
+		pause();
+	int ended = fuse_main(count - at, words + at, &operations, NULL);
+	if (FAULT == HANGS_AT_UNMOUNT)
+		pause();
+	return ended;
 }

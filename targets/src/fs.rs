@@ -8,6 +8,7 @@ use crate::TargetError;
 use crate::compile::compile;
 
 const SOURCES: [&str; 2] = ["journalfs.c", "store.h"];
+const PRELOAD: &str = "redolog.c";
 
 /// A seeded bug.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,13 +64,51 @@ pub fn bugs() -> Result<Vec<Bug>, TargetError> {
     }
 }
 
+/// The correct file system that needs fsync, among the variants.
+pub const LAZY: u32 = 100;
+
+/// How a daemon misbehaves without any crash: `enum fault` of the source.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    None,
+    HangsAtMount,
+    HangsAtUnmount,
+    Dies,
+    Killed,
+}
+
 /// Builds a variant into `folder`. Returns the executable.
 pub fn build(into: &Path, variant: u32) -> Result<PathBuf, TargetError> {
+    build_faulty(into, variant, Fault::None)
+}
+
+/// The library that intercepts system calls; 0 is the correct twin.
+pub fn build_preload(into: &Path, variant: u32) -> Result<PathBuf, TargetError> {
+    let source = folder().join(PRELOAD);
+    let mut command = Command::new("cc");
+    command.args(["-shared", "-fPIC", "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-mclwb"]);
+    command.arg(format!("-DBUG={variant}")).arg(&source).arg("-ldl");
+    let output = into.join(format!("libredolog-{variant}.so"));
+    compile(command, &output, &[source])?;
+    Ok(output)
+}
+
+/// Lines of the library that may be blamed for a bug.
+pub fn preload_lines(variant: u32) -> Result<Vec<u32>, TargetError> {
+    let path = folder().join(PRELOAD);
+    let text = fs::read_to_string(&path).map_err(TargetError::io(&path))?;
+    let marks = |line: &str| line.split("//~ ").skip(1).any(|mark| mark.starts_with(&format!("{variant} ")));
+    Ok((1u32..).zip(text.lines()).filter(|(_, line)| marks(line)).map(|(number, _)| number).collect())
+}
+
+/// The same, with a fault.
+pub fn build_faulty(into: &Path, variant: u32, fault: Fault) -> Result<PathBuf, TargetError> {
     let sources: Vec<PathBuf> = SOURCES.iter().map(|name| folder().join(name)).collect();
     let mut command = Command::new("cc");
     command.args(["-O1", "-g", "-Wall", "-Wextra", "-Werror", "-mclwb"]).arg(format!("-DBUG={variant}"));
+    command.arg(format!("-DFAULT={}", fault as u32));
     command.args(["-D_FILE_OFFSET_BITS=64", "-I/usr/include/fuse3"]).arg(&sources[0]).arg("-lfuse3");
-    let output = into.join(format!("journalfs-{variant}"));
+    let output = into.join(format!("journalfs-{variant}-{}", fault as u32));
     compile(command, &output, &sources)?;
     Ok(output)
 }
@@ -115,6 +154,6 @@ mod tests {
         assert!(bugs.len() >= 16);
         let numbers: Vec<u32> = bugs.iter().map(|bug| bug.variant).collect();
         assert_eq!(numbers, (1..=bugs.len() as u32).collect::<Vec<_>>());
-        assert!(bugs.iter().filter(|bug| bug.found_by == "bugs.ops").count() >= 12);
+        assert!(bugs.iter().all(|bug| bug.found_by == "bugs.ops" || bug.found_by == "fsync"));
     }
 }

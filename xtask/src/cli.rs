@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench, bench_lint, blind, book, build, conformance, fuzz_targets, licences, pmdk, real_programs, test, vm_kit,
+    bench, bench_lint, blind, book, build, conformance, file_systems, fuzz_targets, licences, pmdk, real_programs,
+    test, vm_kit,
 };
 
 /// Chores of the Fencepost project.
@@ -33,6 +34,8 @@ enum Chore {
     VmKit,
     /// Fuzz every program of `targets/fuzz`: each bug is found, each twin stays clean.
     FuzzTargets(fuzz_targets::FuzzTargets),
+    /// Which technique finds which seeded bug of our file system. Takes many minutes.
+    FsBugs(file_systems::FsBugs),
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
     Test(test::Test),
     /// Check programs with several bugs at once, with default options, and count what is reported.
@@ -58,6 +61,8 @@ enum Bench {
     Infer(bench::InferBench),
     /// PM transitions that Fencepost and AFL++ reach in PMDK's maps.
     Fuzz(bench::FuzzBench),
+    /// Our file system on seq-1 and a sample of seq-2: states per second, what equivalence saves, and that nothing is found.
+    Fs(file_systems::FsBench),
     /// Time, memory and findings of Fencepost beside Valgrind, QEMU and PMDK's tools, on the same programs.
     Compare(bench::CompareBench),
 }
@@ -71,6 +76,7 @@ impl Cli {
             Chore::RealPrograms(chore) => chore.run(),
             Chore::VmKit => vm_kit::run(),
             Chore::FuzzTargets(chore) => chore.run(),
+            Chore::FsBugs(chore) => chore.run(),
             Chore::Test(chore) => chore.run(),
             Chore::Blind(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),
@@ -80,6 +86,7 @@ impl Cli {
             Chore::Bench(Bench::Crash(chore)) => chore.run(),
             Chore::Bench(Bench::Infer(chore)) => chore.run(),
             Chore::Bench(Bench::Fuzz(chore)) => chore.run(),
+            Chore::Bench(Bench::Fs(chore)) => chore.run(),
             Chore::Bench(Bench::Compare(chore)) => chore.run(),
         }
     }

@@ -7,6 +7,7 @@ mod book;
 mod build;
 mod cli;
 mod conformance;
+mod file_systems;
 mod fuzz_targets;
 mod licences;
 mod pmdk;

@@ -63,16 +63,26 @@ pub fn in_program_order<R: Recovery>(
     if next.iter().any(|store| store.site == newest.site) {
         return Ok(answer(Class::Atomicity, next, present));
     }
-    match completed_without(reader, rules, evaluator, at, &newest) {
-        Ok(Some(complete)) => {
+    match completion(reader, rules, evaluator, at, &newest) {
+        Ok(Completion::Without(complete)) => {
             let missing = store_history::stores_in(reader, at, complete, NAMED)?;
             Ok(answer(Class::Ordering, missing, present))
         }
-        Ok(None) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => {
+        Ok(Completion::With(store)) => Ok(answer(Class::Atomicity, vec![store], present)),
+        Ok(Completion::Unknown) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => {
             Ok(answer(Class::Atomicity, next, present))
         }
         Err(error) => Err(error),
     }
+}
+
+/// How the stores that follow a turning store make recovery pass again.
+enum Completion {
+    /// At this place also if only the turning store has not happened: it should have been the last.
+    Without(EventId),
+    /// With this store: both belong together.
+    With(StoreInfo),
+    Unknown,
 }
 
 /// The store with which recovery began to fail, if a place before it is found at which recovery passes.
@@ -121,36 +131,58 @@ fn is_boundary(kind: &EventKind<'_>) -> bool {
     matches!(kind, EventKind::Flush { .. } | EventKind::Fence { .. } | EventKind::Rmw { .. })
 }
 
-/// Where the operation is complete, if recovery also passes there when only `store` has not happened: then it should have
-/// been the last.
-fn completed_without<R: Recovery>(
+fn completion<R: Recovery>(
     reader: &TraceReader,
     rules: Rules,
     evaluator: &mut PointEvaluator<'_, '_, R>,
     at: EventId,
     store: &StoreInfo,
-) -> Result<Option<EventId>, ClassifyError> {
+) -> Result<Completion, ClassifyError> {
     let mut walk = evaluator.walk(reader, rules)?;
     walk.advance_to(store.event)?;
     let before = line_with_everything(&walk, LineId::of(store.place));
     walk.advance_to(at)?;
+    let mut failing = at;
     for _ in 0..STEPS_AHEAD {
-        let Some(stop) = next_stop(reader, walk.at())? else { return Ok(None) };
+        let Some(stop) = next_stop(reader, walk.at())? else { return Ok(Completion::Unknown) };
         walk.advance_to(stop)?;
         let view = walk.view();
         if !evaluator.passes_at(&view)? {
+            failing = stop;
             continue;
         }
         // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
         let later = store_history::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
-        if later.iter().any(|other| other.overlaps(store)) {
-            return Ok(None);
+        if !later.iter().any(|other| other.overlaps(store)) {
+            let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
+            if evaluator.run(&without(&image, store, &before))?.is_pass() {
+                return Ok(Completion::Without(stop));
+            }
         }
-        let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
-        let undone = without(&image, store, &before);
-        return Ok(evaluator.run(&undone)?.is_pass().then_some(stop));
+        return completing_store(reader, rules, evaluator, failing, stop);
     }
-    Ok(None)
+    Ok(Completion::Unknown)
+}
+
+/// The store with which recovery passes again, between a place where it fails and one where it does not.
+fn completing_store<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    failing: EventId,
+    stop: EventId,
+) -> Result<Completion, ClassifyError> {
+    let stores = store_history::stores_in(reader, failing, stop, usize::MAX)?;
+    let Some((last, others)) = stores.split_last() else { return Ok(Completion::Unknown) };
+    // Of very many, such as a long copy, the last will do.
+    let mut walk = evaluator.walk(reader, rules)?;
+    for store in others.iter().filter(|_| stores.len() <= STORES) {
+        walk.advance_to(EventId(store.event.0 + 1))?;
+        if evaluator.passes_at(&walk.view())? {
+            return Ok(Completion::With(*store));
+        }
+    }
+    Ok(Completion::With(*last))
 }
 
 /// The end of the next stretch of stores: the flush or fence after it.

@@ -500,7 +500,7 @@ impl CheckSession<'_> {
         }
         let mut command = runner.command(position);
         if let Some(served) = &self.plan.served {
-            expectation.answers = served.judge.allowed(cause.point.at);
+            expectation.case = served.judge.case(cause.point.at);
             command = served.native.clone();
         }
         let contents = Contents {

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use fs::usable::Growth;
 use fs::walk::walk;
 
 use crate::error::{DriveError, system};
@@ -23,7 +24,7 @@ pub const BEGIN: u8 = b'b';
 pub const END: u8 = b'e';
 
 /// Serves until the host closes its end.
-pub fn run(mount: &Path, process: u32) -> Result<(), DriveError> {
+pub fn run(mount: &Path, process: u32, growth: Growth) -> Result<(), DriveError> {
     let open = |what: &str| File::open(format!("/proc/{process}/{what}"));
     // Before this process is where /proc does not know it.
     let mounts = open("mountinfo").map_err(system("watch the mounts of the daemon"))?;
@@ -37,7 +38,7 @@ pub fn run(mount: &Path, process: u32) -> Result<(), DriveError> {
         if request != BEGIN {
             continue;
         }
-        let (report, ended) = attend(mount, &mounts)?;
+        let (report, ended) = attend(mount, &mounts, growth)?;
         if !ended && next()?.is_none() {
             return Ok(());
         }
@@ -64,7 +65,7 @@ fn next() -> Result<Option<u8>, DriveError> {
 }
 
 /// What was found, and whether the host has said already that the daemon ended.
-fn attend(mount: &Path, mounts: &File) -> Result<(String, bool), DriveError> {
+fn attend(mount: &Path, mounts: &File, growth: Growth) -> Result<(String, bool), DriveError> {
     while !is_mounted(mount) {
         let mut polled = [
             libc::pollfd { fd: mounts.as_raw_fd(), events: libc::POLLPRI, revents: 0 },
@@ -81,7 +82,7 @@ fn attend(mount: &Path, mounts: &File) -> Result<(String, bool), DriveError> {
         }
     }
     let tree = walk(mount);
-    let usable = usability(mount);
+    let usable = usability(mount, growth);
     let unmounted = unmount(mount);
     if unmounted.is_err() {
         detach(mount);

@@ -16,7 +16,8 @@ use fs::errno::Errno;
 use fs::execute::Executor;
 use fs::op::Op;
 use fs::sys;
-use fs::usable::usable;
+use fs::tree::{Body, Found, Tree};
+use fs::usable::{Growth, usable_with};
 use fs::walk::walk;
 
 use crate::command::{answer, how};
@@ -38,31 +39,57 @@ pub const STILL_MOUNTED: &str = "unmount ";
 pub fn run(mount: &Path, daemon: &[OsString]) -> Result<(), DriveError> {
     let mut input = Input::begin()?;
     let mut mounted = Mounted::start(mount, daemon)?;
-    let mut executor = Executor::new(mount);
-    while let Some(line) = input.next_line()? {
-        let line = String::from_utf8_lossy(&line).into_owned();
-        match line.trim() {
-            "walk" => print(format_args!("{}ok\n", walk(mount)))?,
-            "usable" => {
-                executor.close_all();
-                print(format_args!("{}\n", usability(mount)))?;
-            }
-            text => match text.parse::<Op>() {
-                Ok(op) => print(format_args!("{}\n", executor.run(&op)))?,
-                Err(error) => return Err(DriveError::Unsendable { operation: line, what: error.to_string() }),
-            },
-        }
-    }
-    executor.close_all();
-    drop(executor);
+    serve(&mut input, mount, walk)?;
     let unmounted = unmount(mount);
     print(format_args!("{}\n", how_unmounted(unmounted)))?;
     mounted.end(mount, unmounted.is_ok())
 }
 
+/// Operations on a folder, whose system calls a preloaded library may intercept. What is said is as of a mount.
+pub fn run_in_folder(root: &Path) -> Result<(), DriveError> {
+    serve(&mut Input::begin()?, root, walk_kernels)?;
+    print(format_args!("{UNMOUNTED}\n"))
+}
+
+/// The tree of a folder: link counts of directories are the kernel's own business, and differ between its file systems.
+fn walk_kernels(root: &Path) -> Tree {
+    let mut tree = walk(root);
+    for found in tree.entries.values_mut() {
+        if let Found::Entry(entry) = found
+            && entry.body == Body::Dir
+        {
+            entry.links = 1;
+        }
+    }
+    tree
+}
+
+/// Answers lines until there are no more.
+fn serve(input: &mut Input, mount: &Path, walk: fn(&Path) -> Tree) -> Result<(), DriveError> {
+    let mut executor = Executor::new(mount);
+    while let Some(line) = input.next_line()? {
+        let line = String::from_utf8_lossy(&line).into_owned();
+        match line.trim() {
+            "walk" => print(format_args!("{}ok\n", walk(mount)))?,
+            text => match (Growth::of_line(text), text.parse::<Op>()) {
+                (Some(growth), _) => {
+                    executor.close_all();
+                    print(format_args!("{}\n", usability(mount, growth)))?;
+                }
+                (None, Ok(op)) => print(format_args!("{}\n", executor.run(&op)))?,
+                (None, Err(error)) => {
+                    return Err(DriveError::Unsendable { operation: line, what: error.to_string() });
+                }
+            },
+        }
+    }
+    executor.close_all();
+    Ok(())
+}
+
 /// `ok`, or what cannot be done.
-pub(crate) fn usability(mount: &Path) -> String {
-    match usable(mount) {
+pub(crate) fn usability(mount: &Path, growth: Growth) -> String {
+    match usable_with(mount, growth) {
         Ok(()) => "ok".into(),
         Err(unusable) => format!("{UNUSABLE}{unusable}"),
     }

@@ -75,6 +75,8 @@ struct Description {
     patterns: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     answers: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    case: Option<String>,
     wall_ms: u64,
     cpu_ms: u64,
     memory: u64,
@@ -96,6 +98,8 @@ pub struct Expectation {
     pub patterns: Vec<String>,
     /// What may be answered to the operations on the standard input; empty: anything.
     pub answers: Vec<Vec<u8>>,
+    /// Of a file system: what its judge must know of the crash.
+    pub case: Option<String>,
 }
 
 /// A finding that was read back.
@@ -153,6 +157,7 @@ impl Contents<'_> {
             exit_codes: self.expectation.exit_codes.clone(),
             patterns: self.expectation.patterns.clone(),
             answers: self.expectation.answers.iter().map(|answers| to_text(answers)).collect(),
+            case: self.expectation.case.clone(),
             wall_ms: self.limits.wall.as_millis() as u64,
             cpu_ms: self.limits.cpu.as_millis() as u64,
             memory: self.limits.memory,
@@ -197,6 +202,7 @@ impl Bundle {
                 exit_codes: read.exit_codes,
                 patterns: read.patterns,
                 answers: read.answers.iter().map(|text| from_text(text)).collect(),
+                case: read.case,
             },
             limits: Limits {
                 wall: Duration::from_millis(read.wall_ms),

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use crate::execute::Executor;
 use crate::op::Op;
-use crate::usable::usable;
+use crate::usable::{Growth, usable_with};
 use crate::walk::walk;
 
 /// Before what cannot be done with a recovered tree.
@@ -27,9 +27,9 @@ pub fn run(root: &Path, input: &mut dyn BufRead, output: &mut dyn Write) -> io::
         match word {
             "" => {}
             "walk" => writeln!(output, "{}ok", walk(root))?,
-            "usable" => {
+            _ if Growth::of_line(word).is_some() => {
                 executor.close_all();
-                match usable(root) {
+                match usable_with(root, Growth::of_line(word).unwrap_or_default()) {
                     Ok(()) => writeln!(output, "ok")?,
                     Err(unusable) => writeln!(output, "{UNUSABLE}{unusable}")?,
                 }

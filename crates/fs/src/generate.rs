@@ -8,6 +8,8 @@ use crate::workload::{Step, Workload};
 const NAMES: [&str; 8] = ["foo", "bar", "A/foo", "A/bar", "A/C/bar", "B/foo", "B/bar", "baz"];
 const DIRS: [&str; 3] = ["A", "B", "A/C"];
 const DESCRIPTORS: u8 = 3;
+/// Operations that a child has beside its own: what they need.
+const LONGEST_SETUP: usize = 12;
 
 /// What to generate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +60,55 @@ impl Generator {
             steps.push(Step { op, crash });
         }
         Workload { name: format!("fuzz-{}/{number}", self.seed), steps }
+    }
+
+    /// A workload like one of the parents: some operations left out, repeated, put elsewhere, or new; or two parents in one.
+    pub fn child(&self, parents: &[Workload], number: u64) -> Workload {
+        let mut random = Random(self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number);
+        random.next();
+        let parent = random.pick(parents);
+        let mut ops: Vec<Op> = parent.steps.iter().map(|step| step.op.clone()).collect();
+        for _ in 0..1 + random.below(3) {
+            let at = random.below(ops.len() as u64) as usize;
+            match random.below(5) {
+                0 if ops.len() > 1 => drop(ops.remove(at)),
+                1 => ops.insert(at, ops[at].clone()),
+                2 => {
+                    let other = random.below(ops.len() as u64) as usize;
+                    ops.swap(at, other);
+                }
+                3 => {
+                    let other = random.pick(parents);
+                    let from = random.below(other.steps.len() as u64) as usize;
+                    ops.truncate(at);
+                    ops.extend(other.steps[from..].iter().map(|step| step.op.clone()));
+                }
+                _ => {
+                    let mut model = Model::default();
+                    ops[..at].iter().for_each(|op| model.apply(op));
+                    ops.insert(at, self.operation(&mut random, &mut model));
+                }
+            }
+            if ops.is_empty() {
+                ops.push(Op::Creat("foo".into()));
+            }
+        }
+        ops.truncate(2 * self.operations.max(1) + LONGEST_SETUP);
+        self.built(format!("fuzz-{}/{number}+{}", self.seed, parent.name), ops)
+    }
+
+    /// These operations, with what they need.
+    fn built(&self, name: String, ops: Vec<Op>) -> Workload {
+        let mut model = Model::default();
+        let mut steps: Vec<Step> = Vec::new();
+        for op in ops {
+            steps.extend(model.prepare(&op).into_iter().map(|op| Step { op, crash: false }));
+            model.apply(&op);
+            let crash = !matches!(op, Op::Open { .. } | Op::Close(_));
+            steps.push(Step { op, crash });
+        }
+        // Names of children of children would grow.
+        Workload { name: name.chars().take(40).collect(), steps }
     }
 
     fn operation(&self, random: &mut Random, model: &mut Model) -> Op {

@@ -13,6 +13,7 @@
 
 pub mod ace;
 pub mod agent;
+pub mod campaign;
 pub mod content;
 pub mod errno;
 pub mod execute;
@@ -22,6 +23,7 @@ pub mod op;
 pub mod oracle;
 mod parse;
 pub mod promise;
+pub mod split;
 pub mod sys;
 pub mod tree;
 pub mod usable;

@@ -8,6 +8,7 @@
 
 use crate::op::Op;
 use crate::promise::{Broken, Difference, Promise};
+use crate::split;
 use crate::tree::{Body, Entry, Found, Tree};
 
 /// What a file system promises.
@@ -15,6 +16,8 @@ use crate::tree::{Body, Entry, Found, Tree};
 pub struct Promises {
     /// A write happens as a whole or not at all.
     pub atomic_writes: bool,
+    /// The kernel hands it a write in parts, cut where pages of this size begin: each part is a write of its own.
+    pub page: Option<u64>,
 }
 
 /// A crash, and the trees of the same operations without one.
@@ -30,14 +33,23 @@ pub struct Crash<'a> {
 impl Crash<'_> {
     /// Is this tree allowed after the crash?
     pub fn judge(&self, found: &Tree, promises: Promises) -> Result<(), Box<Broken>> {
-        let before_allowed = !self.returned && found == self.before;
-        if before_allowed || found == self.after {
+        if self.allows(found, promises) {
             return Ok(());
         }
-        if !self.returned && !promises.atomic_writes && self.op.changes_data() && self.mixes(found) {
+        let parts = promises.page.filter(|_| !self.returned);
+        let between = parts.map_or_else(Vec::new, |page| split::between(self.op, self.before, self.after, page));
+        let stages: Vec<&Tree> = [self.before].into_iter().chain(&between).chain([self.after]).collect();
+        let part = |pair: &[&Tree]| Crash { before: pair[0], after: pair[1], ..*self }.allows(found, promises);
+        if !between.is_empty() && stages.windows(2).any(part) {
             return Ok(());
         }
         Err(self.broken(self.diagnose(found)))
+    }
+
+    fn allows(&self, found: &Tree, promises: Promises) -> bool {
+        let before_allowed = !self.returned && found == self.before;
+        let mix_allowed = !self.returned && !promises.atomic_writes && self.op.changes_data();
+        before_allowed || found == self.after || mix_allowed && self.mixes(found)
     }
 
     pub fn broken(&self, promise: Promise) -> Box<Broken> {
@@ -146,6 +158,8 @@ fn mixed(before: &Entry, after: &Entry, found: &Entry) -> bool {
 pub struct Past<'a> {
     pub op: &'a Op,
     pub after: &'a Tree,
+    /// The file system was told: a daemon does not learn of `sync`.
+    pub told: bool,
 }
 
 /// For file systems that need fsync: is this tree allowed after a crash in or after the last of these operations? The others
@@ -162,7 +176,16 @@ pub fn judge_synced(past: &[Past<'_>], returned: bool, found: &Tree) -> Result<(
     let complete = if returned { past.len() } else { past.len() - 1 };
     let paths: std::collections::BTreeSet<&String> = past.iter().flat_map(|past| past.after.entries.keys()).collect();
     for path in paths {
-        let covered = (0..complete).rev().find(|&at| covers(past[at].op, past[at].after, path));
+        let names = |right: Option<&Found>| right.is_some();
+        // A synced directory has its names, whatever these hold.
+        if let Some(point) =
+            (0..complete).rev().find(|&at| past[at].told && covers_names(past[at].op, past[at].after, path))
+            && past[point..].iter().all(|past| names(past.after.get(path)) != names(found.get(path)))
+        {
+            let difference = if names(found.get(path)) { Difference::Unexpected } else { Difference::Missing };
+            return broken(Promise::Synced { path: path.clone(), difference });
+        }
+        let covered = (0..complete).rev().find(|&at| past[at].told && covers(past[at].op, past[at].after, path));
         let Some(point) = covered else { continue };
         let right: Vec<Option<&Found>> = past[point..].iter().map(|past| past.after.get(path)).collect();
         // What a directory holds is told by the names in it.
@@ -170,11 +193,61 @@ pub fn judge_synced(past: &[Past<'_>], returned: bool, found: &Tree) -> Result<(
         if of_dir && matches!(found.entry(path), Some(entry) if entry.body == Body::Dir) {
             continue;
         }
-        if let Some(difference) = Difference::between(found.get(path), &right) {
+        let rewritten = past[point + 1..].iter().any(|past| past.op.changes_data());
+        if let Some(difference) = Difference::between(found.get(path), &right)
+            && !(rewritten && mixes_any(found.entry(path), &right))
+        {
             return broken(Promise::Synced { path: path.clone(), difference });
+        }
+        if found.get(path).is_none() && !has_a_name(&past[point..], path, found) {
+            return broken(Promise::Synced { path: path.clone(), difference: Difference::Missing });
         }
     }
     Ok(())
+}
+
+/// After writes that were not synced: all but the bytes as at one time, and each byte from some time; none: zero.
+fn mixes_any(found: Option<&Entry>, right: &[Option<&Found>]) -> bool {
+    let Some(found) = found else { return false };
+    let Body::File(now) = &found.body else { return false };
+    let times: Vec<&Entry> = right
+        .iter()
+        .filter_map(|right| match right {
+            Some(Found::Entry(entry)) => Some(entry),
+            _ => None,
+        })
+        .collect();
+    let same_but_bytes = |other: &&Entry| Entry { body: other.body.clone(), ..found.clone() } == **other;
+    let byte_at = |entry: &Entry, at: usize| entry.content().and_then(|content| content.get(at).copied()).unwrap_or(0);
+    times.iter().any(same_but_bytes)
+        && now.0.iter().enumerate().all(|(at, &byte)| times.iter().any(|entry| byte_at(entry, at) == byte))
+}
+
+/// A file that was synced keeps one of the names that it was given since, unless one of them was taken away.
+fn has_a_name(since: &[Past<'_>], path: &str, found: &Tree) -> bool {
+    let mut names = vec![path.to_owned()];
+    for past in since {
+        match past.op {
+            Op::Rename(from, to) if names.contains(from) => names.push(to.clone()),
+            Op::Link(from, to) if names.contains(from) => names.push(to.clone()),
+            Op::Unlink(name) | Op::Remove(name) | Op::Rename(_, name) | Op::Rmdir(name) if names.contains(name) => {
+                return true;
+            }
+            // With the directory that it is in.
+            Op::Rename(from, _) if path.strip_prefix(from.as_str()).is_some_and(|rest| rest.starts_with('/')) => {
+                return true;
+            }
+            _ => {}
+        }
+    }
+    names.iter().any(|name| found.get(name).is_some())
+}
+
+/// Does this persistence point make the name at the path durable, as one of a directory?
+fn covers_names(point: &Op, tree: &Tree, path: &str) -> bool {
+    let (Op::Fsync(dir) | Op::Fdatasync(dir)) = point else { return false };
+    let parent = path.rsplit_once('/').map_or(".", |(parent, _)| parent);
+    path != "." && dir.path == parent && tree.entry(parent).is_some_and(|entry| entry.body == Body::Dir)
 }
 
 /// Does this persistence point make what is at the path durable?
@@ -255,7 +328,7 @@ mod tests {
         let (before, after) = (tree(trees.0), tree(trees.1));
         let crash =
             Crash { op: &"write foo 0 16 seed=2".parse().unwrap(), before: &before, after: &after, returned: false };
-        assert!(crash.judge(&tree(&[ROOT, &half]), Promises { atomic_writes: true }).is_err());
+        assert!(crash.judge(&tree(&[ROOT, &half]), Promises { atomic_writes: true, ..Promises::default() }).is_err());
     }
 
     #[test]
@@ -267,6 +340,21 @@ mod tests {
         assert!(text.contains("has content seed1:16,zero:8; expected"), "{text}");
         let unsized_ = FOO.replace("size=16", "size=24").replace("seed1:16", "seed1:24");
         assert!(broken("write foo end 8 seed=2", trees, false, &[ROOT, &unsized_]).is_some());
+    }
+
+    #[test]
+    fn parts_of_a_write_may_be_lost_where_the_kernel_cuts_it() {
+        let long = |size: u64| {
+            FOO.replace("size=16 content=seed1:16", &format!("size={size} content=seed1:16,seed2:{}", size - 16))
+        };
+        let (op, before, after) =
+            ("write foo 16 48 seed=2".parse().unwrap(), tree(&[ROOT, FOO]), tree(&[ROOT, &long(64)]));
+        let crash = |returned| Crash { op: &op, before: &before, after: &after, returned };
+        let promises = Promises { page: Some(32), atomic_writes: true };
+        assert!(crash(false).judge(&tree(&[ROOT, &long(32)]), promises).is_ok());
+        assert!(crash(false).judge(&tree(&[ROOT, &long(40)]), promises).is_err(), "no page begins there");
+        assert!(crash(false).judge(&tree(&[ROOT, &long(32)]), Promises::default()).is_err(), "nobody cuts it");
+        assert!(crash(true).judge(&tree(&[ROOT, &long(32)]), promises).is_err(), "it had returned");
     }
 
     #[test]
@@ -284,11 +372,51 @@ mod tests {
     fn what_was_synced_is_there() {
         let (write, sync): (Op, Op) = ("write foo 0 16 seed=1".parse().unwrap(), "fsync foo".parse().unwrap());
         let (empty, full) = (tree(&[ROOT]), tree(&[ROOT, FOO]));
-        let past = [Past { op: &write, after: &full }, Past { op: &sync, after: &full }];
+        let past = [Past { op: &write, after: &full, told: true }, Past { op: &sync, after: &full, told: true }];
         assert!(judge_synced(&past, true, &full).is_ok());
         assert!(judge_synced(&past, false, &empty).is_ok(), "fsync had not returned");
         assert!(judge_synced(&past[..1], true, &empty).is_ok(), "nothing was synced");
         let text = judge_synced(&past, true, &empty).unwrap_err().to_string();
         assert_eq!(text, "after `fsync foo`, `foo` was synced, but is not there");
+    }
+
+    #[test]
+    fn what_was_synced_is_not_lost_when_it_is_renamed() {
+        let (sync, rename): (Op, Op) = ("fsync foo".parse().unwrap(), "rename foo bar".parse().unwrap());
+        let (old, new) = (tree(&[ROOT, FOO]), tree(&[ROOT, &FOO.replace("foo", "bar")]));
+        let past = [Past { op: &sync, after: &old, told: true }, Past { op: &rename, after: &new, told: true }];
+        for returned in [false, true] {
+            assert!(judge_synced(&past, returned, &old).is_ok(), "the new name was not synced");
+            assert!(judge_synced(&past, returned, &new).is_ok());
+            assert!(judge_synced(&past, returned, &tree(&[ROOT])).is_err(), "neither name");
+        }
+        let unlink: Op = "unlink foo".parse().unwrap();
+        let past =
+            [Past { op: &sync, after: &old, told: true }, Past { op: &unlink, after: &tree(&[ROOT]), told: true }];
+        assert!(judge_synced(&past, false, &tree(&[ROOT])).is_ok());
+    }
+
+    #[test]
+    fn a_synced_directory_has_its_names() {
+        let (creat, sync): (Op, Op) = ("creat foo".parse().unwrap(), "fsync .".parse().unwrap());
+        let (empty, full) = (tree(&[ROOT]), tree(&[ROOT, FOO]));
+        let hollow = tree(&[ROOT, &FOO.replace("size=16 content=seed1:16", "size=0 content=none")]);
+        let past = [Past { op: &creat, after: &full, told: true }, Past { op: &sync, after: &full, told: true }];
+        assert!(judge_synced(&past, true, &empty).is_err());
+        assert!(judge_synced(&past, true, &hollow).is_ok(), "its content was not synced");
+        assert!(judge_synced(&past, false, &empty).is_ok());
+        let untold = past.map(|past| Past { told: false, ..past });
+        assert!(judge_synced(&untold, true, &empty).is_ok());
+    }
+
+    #[test]
+    fn a_write_that_was_not_synced_may_leave_old_and_new_bytes() {
+        let (sync, write): (Op, Op) = ("fsync foo".parse().unwrap(), "write foo 0 16 seed=2".parse().unwrap());
+        let (old, new) = (tree(&[ROOT, FOO]), tree(&[ROOT, &FOO.replace("seed1", "seed2")]));
+        let past = [Past { op: &sync, after: &old, told: true }, Past { op: &write, after: &new, told: true }];
+        let with = |content: &str| tree(&[ROOT, &FOO.replace("seed1:16", content)]);
+        assert!(judge_synced(&past, true, &with("seed2:8,seed1:8")).is_ok());
+        assert!(judge_synced(&past, true, &with("seed1:8,zero:8")).is_err());
+        assert!(judge_synced(&past[..1], true, &with("seed2:8,seed1:8")).is_err(), "nobody wrote");
     }
 }

@@ -89,6 +89,18 @@ impl Tree {
         }
     }
 
+    /// The lines of each tree that are not in all of them, and how many are.
+    pub fn differences(trees: &[&Tree]) -> (Vec<Vec<String>>, u64) {
+        let same = |path: &TreePath, found: &Found| trees.iter().all(|tree| tree.get(path) == Some(found));
+        let differing = |tree: &&Tree| {
+            let lines = tree.entries.iter().filter(|(path, found)| !same(path, found));
+            lines.map(|(path, found)| Line { path, found }.to_string()).collect()
+        };
+        let in_all =
+            trees.first().map_or(0, |first| first.entries.iter().filter(|(path, found)| same(path, found)).count());
+        (trees.iter().map(differing).collect(), in_all as u64)
+    }
+
     /// From its text; other lines than those of entries are not allowed.
     pub fn parse(text: &str) -> Result<Tree, BadTree> {
         let lines = text.lines().filter(|line| !line.is_empty());
@@ -229,6 +241,8 @@ symlink s mode=777 links=1 owner=0:0 size=3 target=foo
         assert_eq!(tree.to_string(), text);
         assert_eq!(tree.entry("A/foo").unwrap().content().map(<[u8]>::len), Some(4096));
         assert!(tree.get("empty name").is_some());
+        let (lines, same) = Tree::differences(&[&tree, &Tree::parse("error bad EIO\n").unwrap()]);
+        assert_eq!((lines[0].len(), lines[1].len(), same), (6, 0, 1));
         assert_eq!(Tree::parse("cat A"), Err(BadTree("cat A".into())));
         assert_eq!(Tree::parse("error A"), Err(BadTree("error A".into())));
     }

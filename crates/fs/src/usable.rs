@@ -83,15 +83,43 @@ impl FromStr for Unusable {
     }
 }
 
+/// Must files be zero behind their old ends when they grow?
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Growth {
+    #[default]
+    Zero,
+    /// The file system does not even promise that without a crash.
+    Anything,
+}
+
+impl Growth {
+    /// The line that asks an executor to try whether a tree is usable.
+    pub fn line(self) -> &'static str {
+        match self {
+            Growth::Zero => "usable",
+            Growth::Anything => "usable-without-growth",
+        }
+    }
+
+    pub fn of_line(line: &str) -> Option<Growth> {
+        [Growth::Zero, Growth::Anything].into_iter().find(|growth| growth.line() == line)
+    }
+}
+
 /// Tries all of it.
 pub fn usable(root: &Path) -> std::result::Result<(), Unusable> {
+    usable_with(root, Growth::Zero)
+}
+
+/// The same, with growth as the file system promises it.
+pub fn usable_with(root: &Path, growth: Growth) -> std::result::Result<(), Unusable> {
     let shown = |path: &Path| {
         let below = path.strip_prefix(root).unwrap_or(path).display().to_string();
         if below.is_empty() { ".".to_owned() } else { below }
     };
     let failed = |action, path: &Path, errno| Unusable { action, path: shown(path), errno };
     let dirs = directories(root).map_err(|errno| failed(Action::List, root, errno))?;
-    for dir in &dirs {
+    for dir in dirs.iter().filter(|_| growth == Growth::Zero) {
         for name in sys::names(dir).map_err(|errno| failed(Action::List, dir, errno))? {
             let path = dir.join(std::ffi::OsStr::from_bytes(&name));
             match grow(&path) {

@@ -83,6 +83,20 @@ impl Workload {
     }
 }
 
+impl Workload {
+    /// Where each lies in the chain of all.
+    pub fn places(workloads: &[Workload]) -> Vec<std::ops::Range<usize>> {
+        let mut places = Vec::new();
+        let mut at = 0;
+        for workload in workloads {
+            places.push(at..at + workload.steps.len());
+            // The reset between two.
+            at += workload.steps.len() + 1;
+        }
+        places
+    }
+}
+
 impl fmt::Display for Workload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "workload {}", self.name)?;
@@ -108,6 +122,7 @@ mod tests {
         assert_eq!(workloads.iter().map(Workload::to_string).collect::<String>(), text);
         let chained: Vec<String> = Workload::chain(&workloads).iter().map(Step::to_string).collect();
         assert_eq!(chained, ["mkdir A", "crash rename A B", "reset", "crash creat foo"]);
+        assert_eq!(Workload::places(&workloads), [0..2, 3..4]);
     }
 
     #[test]

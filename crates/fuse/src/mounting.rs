@@ -3,7 +3,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
 use std::{env, ptr};
 
@@ -63,9 +63,10 @@ pub fn possible() -> Result<Mounting, MountingError> {
 fn device() -> Result<(), MountingError> {
     let opened = File::options().read(true).write(true).open("/dev/fuse");
     let kind = opened.and_then(|device| device.metadata()).map_err(MountingError::NoDevice)?;
-    match kind.file_type().is_char_device() {
+    // Linux, Documentation/admin-guide/devices.txt.
+    match kind.file_type().is_char_device() && kind.rdev() == libc::makedev(10, 229) {
         true => Ok(()),
-        false => Err(MountingError::NoDevice(io::Error::other("it is no device"))),
+        false => Err(MountingError::NoDevice(io::Error::other("it is another device"))),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use drive::fuse::UNMOUNTED;
 use fs::execute::Answer;
 use fs::tree::Tree;
+use fs::usable::Growth;
 use fs::workload::Step;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
@@ -33,7 +34,9 @@ pub enum ReferenceError {
     Failed { how: String, said: String },
     #[error("after `{step}` the driver says `{line}`, which is not understood")]
     Garbled { step: String, line: String },
-    #[error("without any crash, after `{step}`: {what}; look into this first")]
+    #[error(
+        "without any crash, after `{step}`: {what}; look into this first (`zero-behind`: --no-growth leaves it out)"
+    )]
     Broken { step: String, what: String },
     #[error("the file system is not deterministic: `{step}` answers {one}, and in another run {other}")]
     Varies { step: String, one: Answer, other: Answer },
@@ -46,36 +49,53 @@ pub fn reference(
     pool: &Path,
     content: &Path,
     limits: &Limits,
+    trees: Walks,
+    growth: Growth,
 ) -> Result<Reference, ReferenceError> {
-    let command = Command { stdin: Input::Bytes(script(steps).into_bytes()), ..driver.clone() };
+    let command = Command { stdin: Input::Bytes(script_with(steps, trees, growth).into_bytes()), ..driver.clone() };
     let pools = [PoolFile { path: pool.to_owned(), content }];
     let limits = Limits { wall: limits.wall + Duration::from_millis(20) * steps.len() as u32, ..*limits };
     let run = Native::new().session(&pools)?.run(&command, &limits)?;
     if run.end != End::Exited(0) {
         return Err(failed(&run));
     }
-    Reference::parse(steps, &String::from_utf8_lossy(&run.stdout))
+    parse(steps, &String::from_utf8_lossy(&run.stdout), trees)
 }
 
 /// The lines that a driver is given: the steps, with a walk before and after those that are crashed.
 pub fn script(steps: &[Step]) -> String {
+    script_with(steps, Walks::Crashed, Growth::Zero)
+}
+
+fn script_with(steps: &[Step], trees: Walks, growth: Growth) -> String {
     let mut lines = String::new();
     if steps.first().is_some_and(|step| step.crash) {
         lines.push_str("walk\n");
     }
     for (number, step) in steps.iter().enumerate() {
         lines.push_str(&format!("{}\n", step.op));
-        if wants_tree(steps, number) {
+        if trees.wants(steps, number) {
             lines.push_str("walk\n");
         }
     }
     // The walk of everything must be usable, too, or no crash is to blame.
-    lines.push_str("usable\n");
+    lines.push_str(&format!("{}\n", growth.line()));
     lines
 }
 
-fn wants_tree(steps: &[Step], number: usize) -> bool {
-    steps[number].crash || steps.get(number + 1).is_some_and(|next| next.crash)
+/// After which steps the tree is walked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Walks {
+    /// Before and after those that are crashed.
+    Crashed,
+    /// All: what was synced long before must still be there.
+    All,
+}
+
+impl Walks {
+    fn wants(self, steps: &[Step], number: usize) -> bool {
+        self == Walks::All || steps[number].crash || steps.get(number + 1).is_some_and(|next| next.crash)
+    }
 }
 
 fn failed(run: &RunReport) -> ReferenceError {
@@ -90,7 +110,7 @@ fn failed(run: &RunReport) -> ReferenceError {
     ReferenceError::Failed { how, said: said.map_or_else(String::new, |line| format!(" ({})", line.trim())) }
 }
 
-fn parse(steps: &[Step], output: &str) -> Result<Reference, ReferenceError> {
+fn parse(steps: &[Step], output: &str, trees: Walks) -> Result<Reference, ReferenceError> {
     let mut lines = output.lines();
     let garbled = |step: &str, line: Option<&str>| ReferenceError::Garbled {
         step: step.to_owned(),
@@ -124,7 +144,7 @@ fn parse(steps: &[Step], output: &str) -> Result<Reference, ReferenceError> {
         let line = lines.next();
         let answer = line.and_then(|line| line.parse().ok()).ok_or_else(|| garbled(&name, line))?;
         reference.answers.push(answer);
-        if wants_tree(steps, number) {
+        if trees.wants(steps, number) {
             reference.trees.insert(number, tree(&name, &mut lines)?);
         }
     }
@@ -139,7 +159,7 @@ fn parse(steps: &[Step], output: &str) -> Result<Reference, ReferenceError> {
 impl Reference {
     /// From what a driver answers to [`script`], up to the line about unmounting.
     pub fn parse(steps: &[Step], output: &str) -> Result<Reference, ReferenceError> {
-        parse(steps, output)
+        parse(steps, output, Walks::Crashed)
     }
 
     /// The tree before a step that is crashed.
@@ -183,7 +203,7 @@ mod tests {
     #[test]
     fn trees_are_those_around_crashed_steps() {
         let output = format!("ok\nok\n{ROOT}ok\nok\n{ROOT}{FOO}ok\nok\nunmounted\n");
-        let reference = parse(&steps(), &output).unwrap();
+        let reference = parse(&steps(), &output, Walks::Crashed).unwrap();
         assert_eq!(reference.before(2).unwrap().entries.len(), 1);
         assert_eq!(reference.after(2).unwrap().entries.len(), 2);
         assert!(reference.before(1).is_none());
@@ -195,9 +215,16 @@ mod tests {
     #[test]
     fn a_file_system_that_is_broken_without_a_crash() {
         let unusable = format!("ok\nok\n{ROOT}ok\nok\n{ROOT}{FOO}ok\nunusable remove EIO foo\nunmounted\n");
-        assert!(parse(&steps(), &unusable).unwrap_err().to_string().contains("unusable remove EIO foo"));
+        assert!(
+            parse(&steps(), &unusable, Walks::Crashed).unwrap_err().to_string().contains("unusable remove EIO foo")
+        );
         let unreadable = format!("ok\nok\n{ROOT}ok\nok\n{ROOT}error foo EIO\nok\nok\nunmounted\n");
-        assert!(parse(&steps(), &unreadable).unwrap_err().to_string().contains("`foo` cannot be read (EIO)"));
-        assert!(parse(&steps(), "ok\n").is_err());
+        assert!(
+            parse(&steps(), &unreadable, Walks::Crashed)
+                .unwrap_err()
+                .to_string()
+                .contains("`foo` cannot be read (EIO)")
+        );
+        assert!(parse(&steps(), "ok\n", Walks::Crashed).is_err());
     }
 }

@@ -25,6 +25,7 @@ pub trait Judge: Debug + Send + Sync {
     /// An operation of the recorded workload, for people.
     fn operation(&self, number: usize) -> Option<String>;
 
-    /// The outputs that are right there, for a replay.
-    fn allowed(&self, at: EventId) -> Vec<Vec<u8>>;
+    /// All that is needed to judge one run on what a crash just before this event left, for a replay. Only the judge's own crate
+    /// reads it.
+    fn case(&self, at: EventId) -> Option<String>;
 }

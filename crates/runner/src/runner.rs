@@ -61,7 +61,7 @@ pub struct ServedTree {
     /// The recovery.
     pub daemon: Command,
     pub judge: Arc<dyn Judge>,
-    /// A process beside the daemon, in the fork server.
+    /// A process beside the daemon, in the fork server; empty: the recovery itself prints what it serves.
     pub attendant: Vec<OsString>,
     /// The daemon with its client, in native mode; both print the same.
     pub native: Command,
@@ -206,7 +206,7 @@ impl Runner {
                 };
                 let checker = plan.checker.as_ref().map(server).transpose()?;
                 let mut recovery = server(&plan.recovery)?;
-                if let Some(served) = &plan.served {
+                if let Some(served) = plan.served.as_ref().filter(|served| !served.attendant.is_empty()) {
                     recovery.attend(served.attendant.clone());
                 }
                 Some(Servers { recovery, checker })

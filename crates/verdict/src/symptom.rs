@@ -39,7 +39,17 @@ pub enum Symptom {
     /// A file system was mounted, but its tree is not known.
     NoTree { operation: String, returned: bool },
     /// A file system serves a tree that breaks a promise: the promise's name, and what its oracle says.
-    WrongTree { promise: String, text: String },
+    WrongTree { promise: String, text: String, trees: Trees },
+}
+
+/// Entries of a file system's tree that are not the same before the operation, after it, and after the crash: one line each.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Trees {
+    pub before: Vec<String>,
+    pub after: Vec<String>,
+    pub found: Vec<String>,
+    /// Entries that are the same in all three.
+    pub same: u64,
 }
 
 /// Who failed.

@@ -9,6 +9,7 @@ use recover::command::Command;
 use recover::native::Native;
 use report::words;
 
+use super::fs::replay::Served;
 use super::replay::Images;
 use crate::exit::Exit;
 use crate::render;
@@ -51,7 +52,11 @@ impl Debug {
     }
 
     fn debug(&self) -> Result<Exit, String> {
-        let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
+        let mut bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
+        let served = Served::of(&mut bundle)?;
+        if served.is_some() {
+            bundle.recovery = Served::daemon(&bundle.recovery);
+        }
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
         let gdb = self.gdb(&bundle);
         if gdb.executable().is_none() {

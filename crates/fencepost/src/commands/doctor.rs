@@ -96,6 +96,7 @@ impl Doctor {
             experiments::probe(),
             experiments::step(),
             experiments::isolation(),
+            experiments::file_systems(),
             machine::memfd(),
             machine::shared_memory(),
             machine::sparse_files(),

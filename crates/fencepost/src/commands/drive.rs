@@ -8,6 +8,7 @@ use drive::error::DriveError;
 use drive::protocol::Protocol;
 use drive::socket::Manner;
 use drive::template::words;
+use fs::usable::Growth;
 
 use super::options::driver::OpProtocol;
 use crate::exit::Exit;
@@ -20,6 +21,7 @@ pub enum Drive {
     Socket(Server),
     Answers(File),
     Fuse(Daemon),
+    Folder(Folder),
     Attend(Attend),
     Guest(super::fs::guest::Recovery),
 }
@@ -70,6 +72,13 @@ pub struct Daemon {
     command: Vec<OsString>,
 }
 
+/// Run operations on a folder.
+#[derive(Args, Debug)]
+pub struct Folder {
+    #[arg(long)]
+    root: PathBuf,
+}
+
 /// Look at the mounts of a daemon that is forked for every crash image.
 #[derive(Args, Debug)]
 pub struct Attend {
@@ -78,6 +87,9 @@ pub struct Attend {
     /// A process in the mount namespace of the daemon.
     #[arg(long)]
     beside: u32,
+    /// Files that grow need not be zero behind their old ends.
+    #[arg(long)]
+    no_growth: bool,
 }
 
 impl Drive {
@@ -93,7 +105,11 @@ impl Drive {
             }
             Drive::Answers(File { file, command }) => drive::answers::run(file, command).map_err(Failed::from),
             Drive::Fuse(Daemon { mount, command }) => drive::fuse::run(mount, command).map_err(Failed::from),
-            Drive::Attend(Attend { mount, beside }) => drive::attend::run(mount, *beside).map_err(Failed::from),
+            Drive::Folder(Folder { root }) => drive::fuse::run_in_folder(root).map_err(Failed::from),
+            Drive::Attend(Attend { mount, beside, no_growth }) => {
+                let growth = if *no_growth { Growth::Anything } else { Growth::Zero };
+                drive::attend::run(mount, *beside, growth).map_err(Failed::from)
+            }
         };
         match ended {
             Ok(()) => Exit::Clean,

@@ -16,6 +16,7 @@ use supervise::temporary::Temporary;
 use trace::event::PoolId;
 use verdict::verdict::Verdict;
 
+use super::fs::replay::Served;
 use crate::exit::Exit;
 use crate::render;
 
@@ -51,7 +52,8 @@ impl Replay {
     }
 
     fn replay(&self) -> Result<Exit, String> {
-        let bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
+        let mut bundle = Bundle::read(&self.bundles, &self.id).map_err(|error| error.to_string())?;
+        let served = Served::of(&mut bundle)?;
         let oracle = oracle(&bundle.expectation).map_err(|error| error.to_string())?;
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
         let mut session =
@@ -69,7 +71,10 @@ impl Replay {
             let _ = shown(&report.stderr, &mut io::stderr());
         }
         let verdict = match oracle.judge_named(&run, check.as_ref(), &|_| None) {
-            Verdict::Pass => judge_whole(&bundle.expectation.answers, &run.stdout),
+            Verdict::Pass => match &served {
+                Some(served) => served.case.judge(&run.stdout).map_err(|error| error.to_string())?,
+                None => judge_whole(&bundle.expectation.answers, &run.stdout),
+            },
             failed => failed,
         };
         let Verdict::Fail(symptom) = verdict else {

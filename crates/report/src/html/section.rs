@@ -38,6 +38,7 @@ pub struct SectionView {
     pub words: String,
     pub times: String,
     pub story: String,
+    pub trees: Vec<(&'static str, String)>,
     pub blocks: Vec<CodeBlock>,
     pub bare: Vec<BarePlace>,
     pub repair: String,
@@ -146,6 +147,9 @@ impl Section<'_> {
             words: self.filter_words(),
             times,
             story: failure.filter(|_| evidence.is_some()).map_or_else(String::new, story),
+            trees: failure
+                .filter(|_| evidence.is_some())
+                .map_or_else(Vec::new, |failure| words::trees(&failure.symptom)),
             blocks,
             bare,
             repair: failure

@@ -13,7 +13,7 @@ use verdict::crash_point::PointKind;
 pub use note::note;
 pub use repair::repair;
 pub use run_note::run_note;
-pub use symptom::symptom;
+pub use symptom::{symptom, trees};
 pub use title::{headline, title, title_of};
 
 use crate::number::{counted, separated};
@@ -29,6 +29,7 @@ pub fn notes(finding: &Finding) -> Vec<String> {
             ));
         }
         notes.push(format!("what recovery did: {}", symptom(&failure.symptom)));
+        notes.extend(trees(&failure.symptom).iter().map(|(name, entries)| format!("tree {name}: {entries}")));
         let verb = if failure.dirty_lines == 1 { "was" } else { "were" };
         notes.push(format!(
             "power failed {} at event {}; {} {verb} not guaranteed there",

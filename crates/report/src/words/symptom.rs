@@ -2,7 +2,9 @@
 
 use verdict::end::Limit;
 use verdict::position::CrashPosition;
-use verdict::symptom::{Answer, AtCrash, Complaint, Failure, HalfDone, OperationName, Party, Symptom};
+use verdict::symptom::{Answer, AtCrash, Complaint, Failure, HalfDone, OperationName, Party, Symptom, Trees};
+
+use crate::number::counted;
 
 /// Answers that are named.
 const ANSWERS: usize = 4;
@@ -62,6 +64,30 @@ pub fn symptom(symptom: &Symptom) -> String {
             when(*returned)
         ),
         Symptom::WrongTree { text, .. } => text.clone(),
+    }
+}
+
+/// A wrong tree, if that is what shows: what differs of it before the operation, after it, and after the crash.
+pub fn trees(symptom: &Symptom) -> Vec<(&'static str, String)> {
+    let Symptom::WrongTree { trees: Trees { before, after, found, same }, .. } = symptom else { return Vec::new() };
+    let entries = |entries: &[String]| match entries {
+        [] => "nothing".to_owned(),
+        some => some.iter().map(|entry| shortened(entry)).collect::<Vec<_>>().join("\n"),
+    };
+    let known = !(before.is_empty() && after.is_empty() && found.is_empty());
+    let mut all = vec![("before", entries(before)), ("after", entries(after)), ("found", entries(found))];
+    if *same > 0 {
+        all.push(("else", format!("{}, the same in all three", counted(*same, "other name"))));
+    }
+    all.into_iter().filter(|_| known).collect()
+}
+
+/// Contents that nobody wrote as a whole can be long.
+fn shortened(entry: &str) -> String {
+    const LONGEST_ENTRY: usize = 240;
+    match entry.char_indices().nth(LONGEST_ENTRY) {
+        Some((end, _)) => format!("{}…", &entry[..end]),
+        None => entry.to_owned(),
     }
 }
 

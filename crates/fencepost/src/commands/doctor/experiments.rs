@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
+use fuse::mounting::Mounting;
 use record::probe_host::ProbeRecorder;
 use record::recorder::RecordOptions;
 use record::stop::StopRequest;
@@ -96,6 +97,24 @@ pub(super) fn isolation() -> Check {
     };
     let refused = isolation.refused.first().map(|why| format!("; refused: {why}")).unwrap_or_default();
     Check::fallback(NAME, format!("{isolation}{refused}"), consequence)
+}
+
+/// Where `fs check` can mount file systems.
+pub(super) fn file_systems() -> Check {
+    const NAME: &str = "FUSE";
+    match fuse::mounting::possible() {
+        Ok(Mounting::Private) => Check::ok(
+            NAME,
+            "mounts in a namespace of their own",
+            "`fs check` mounts in private, and leaves no mount behind, also if it is killed",
+        ),
+        Ok(Mounting::Helper) => Check::fallback(
+            NAME,
+            "mounts through fusermount3",
+            "everybody sees the mounts of `fs check`, and a kill may leave one behind; allow mount namespaces",
+        ),
+        Err(error) => Check::fallback(NAME, error.to_string(), "`fs check --fuse` cannot be used"),
+    }
 }
 
 /// Records to a temporary trace, which must then be whole.

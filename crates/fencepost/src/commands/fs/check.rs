@@ -7,11 +7,15 @@ use check::session::Checked;
 use clap::{Args, FromArgMatches};
 use finding::note::RunNote;
 use fs::ace::Set;
+use fs::campaign::Campaign;
 use fs::generate::Generator;
+use fs::oracle::Promises;
+use fs::usable::Growth;
 use fs::workload::Workload;
 
 use super::guest::{GuestLaboratory, GuestOptions};
-use super::session::{Batch, FileSystem, Laboratory};
+use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
+use super::shorten::Shorten;
 use super::workloads::AceSet;
 use crate::cli::FindingFormat;
 use crate::commands::crash::printed;
@@ -28,6 +32,7 @@ Examples:
   fencepost fs check --ace seq-2 --budget none --mkfs ... --fuse ...
   fencepost fs check --ops operations --mkfs ... --fuse ...
   fencepost fs check --fuzz 200 --seed 7 --mkfs ... --fuse ...
+  fencepost fs check --preload ./libmyfs.so --env MYFS_POOL={pool} --env MYFS_ROOT={mount}
 
 The daemon must stay in the foreground (libfuse: -f) and should have one thread (-s). {pool} is the
 file that it maps and {mount} the directory where it mounts; Fencepost chooses both, in a mount
@@ -38,8 +43,14 @@ namespace of its own. docs/file-systems.md says what must hold after a crash.";
 #[command(after_help = EXAMPLES)]
 pub struct FsCheck {
     /// Command that starts the daemon, with {pool} and {mount}.
-    #[arg(long, value_name = "CMD", required_unless_present = "kernel", conflicts_with = "kernel")]
+    #[arg(long, value_name = "CMD", required_unless_present_any = ["kernel", "preload"], conflicts_with = "kernel")]
     fuse: Option<String>,
+    /// Library that intercepts system calls, preloaded into the process that makes them.
+    #[arg(long, value_name = "LIB", conflicts_with_all = ["fuse", "kernel"])]
+    preload: Option<PathBuf>,
+    /// Environment variable for the library; {pool} and {mount} are replaced in its value. Repeatable.
+    #[arg(long, value_name = "NAME=VALUE", requires = "preload")]
+    env: Vec<String>,
     /// Check a kernel file system: boot this kernel image in a virtual machine. `debian`: what `fencepost fs kernel` fetched.
     #[arg(long, value_name = "IMAGE")]
     kernel: Option<PathBuf>,
@@ -57,7 +68,7 @@ pub struct FsCheck {
     /// Test the workloads in this file (`fencepost fs workloads` prints some).
     #[arg(long, value_name = "FILE", conflicts_with = "fuzz")]
     ops: Option<PathBuf>,
-    /// Test N random workloads.
+    /// Generate N random workloads and test those that reach new code.
     #[arg(long, value_name = "N")]
     fuzz: Option<u64>,
     /// Seed for random workloads.
@@ -75,6 +86,9 @@ pub struct FsCheck {
     /// The file system guarantees only what fsync, fdatasync or sync covered.
     #[arg(long)]
     needs_fsync: bool,
+    /// Do not require that a file that grows is zero behind its old end.
+    #[arg(long)]
+    no_growth: bool,
     /// Crash states to test at each crash point (see `fencepost check --help`).
     #[arg(long, value_name = "LIST", default_value = "program-order,guaranteed-only,few-lines:2")]
     strategy: String,
@@ -137,21 +151,37 @@ impl FsCheck {
         let mut workloads = self.workloads().map_err(Failed::Usage)?.peekable();
         let mut place = self.place()?;
         let mut all: Option<(Checked, trace::TraceReader)> = None;
+        let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
+        let mut campaign = self.fuzz.filter(|_| self.kernel.is_none()).map(|_| Campaign::new(generator));
         let (mut count, mut interrupted) = (0, false);
         while workloads.peek().is_some() && !interrupted {
             let batch: Vec<Workload> = workloads.by_ref().take(self.batch as usize).collect();
-            let batch = Batch {
-                steps: Workload::chain(&batch),
-                count: batch.len(),
-                promises: fs::oracle::Promises { atomic_writes: self.atomic_writes },
-                needs_fsync: self.needs_fsync,
+            let batch = match (&mut campaign, &place) {
+                (Some(campaign), Place::Fuse(laboratory)) => self.kept(campaign, laboratory, batch.len())?,
+                _ => batch,
             };
-            count += batch.count;
-            let (checked, reader, stopped) = match &mut place {
-                Place::Fuse(laboratory) => laboratory.check(&batch, &options)?,
-                Place::Guest(laboratory) => laboratory.check(&batch, &options)?,
+            if batch.is_empty() {
+                continue;
+            }
+            count += batch.len();
+            let steps = self.batch_of(&batch);
+            let (mut checked, reader, boundaries, stopped) = match &mut place {
+                Place::Fuse(laboratory) => {
+                    let Batched { checked, reader, boundaries, interrupted } = laboratory.check(&steps, &options)?;
+                    (checked, reader, Some(boundaries), interrupted)
+                }
+                Place::Guest(laboratory) => {
+                    let (checked, reader, interrupted) = laboratory.check(&steps, &options)?;
+                    (checked, reader, None, interrupted)
+                }
             };
             interrupted = stopped;
+            if let (true, Some(boundaries), Place::Fuse(laboratory)) =
+                (campaign.is_some() && !interrupted, &boundaries, &place)
+            {
+                let shorten = Shorten { laboratory, options: &options, check: self };
+                shorten.all(&mut checked, &batch, boundaries)?;
+            }
             all = Some(match all {
                 None => (checked, reader),
                 Some((mut before, _)) => {
@@ -163,6 +193,13 @@ impl FsCheck {
         let Some((mut checked, reader)) = all else {
             return Err(Failed::Usage("there is no workload to check; give --fuzz a number above 0".into()));
         };
+        if let Some(campaign) = &campaign {
+            render::note(format_args!(
+                "made {} workloads; {count} of them reached new code of the file system and were crashed ({} transitions between PM operations)",
+                campaign.made(),
+                campaign.transitions()
+            ));
+        }
         checked.notes.insert(0, RunNote::Workloads { count: count as u64 });
         let judged = gate.judge(checked.findings.clone(), 0);
         let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
@@ -178,8 +215,11 @@ impl FsCheck {
             let laboratory = GuestLaboratory::open(kernel, &self.guest, self.mkfs.as_deref(), self.size << 20)?;
             return Ok(Place::Guest(Box::new(laboratory)));
         }
-        let daemon = self.fuse.as_deref().unwrap_or_default();
-        let file_system = FileSystem { daemon, mkfs: self.mkfs.as_deref() };
+        let kind = match (&self.preload, &self.fuse) {
+            (Some(library), _) => Kind::Preload { library, env: &self.env },
+            (None, daemon) => Kind::Fuse(daemon.as_deref().unwrap_or_default()),
+        };
+        let file_system = FileSystem { kind, mkfs: self.mkfs.as_deref() };
         Ok(Place::Fuse(Laboratory::open(&file_system)?))
     }
 
@@ -191,11 +231,35 @@ impl FsCheck {
             return Ok(Box::new(workloads.into_iter()));
         }
         if let Some(count) = self.fuzz {
-            let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
-            return Ok(Box::new((0..count).map(move |number| generator.workload(number))));
+            if self.kernel.is_some() {
+                let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
+                return Ok(Box::new((0..count).map(move |number| generator.workload(number))));
+            }
+            // Only their number: they are made when it is known what those before them reached.
+            return Ok(Box::new((0..count).map(|_| Workload::default())));
         }
         let default = if self.needs_fsync { Set::Fsync } else { Set::Seq1 };
         Ok(self.ace.map_or(default, Set::from).workloads())
+    }
+
+    /// Of so many new workloads, those that reach new code.
+    fn kept(&self, campaign: &mut Campaign, laboratory: &Laboratory, count: usize) -> Result<Vec<Workload>, Failed> {
+        let made = campaign.next(count);
+        let covered = laboratory.coverage(&made)?;
+        Ok(campaign.keep(made.into_iter().zip(covered).collect()))
+    }
+
+    pub(super) fn batch_of(&self, workloads: &[Workload]) -> Batch {
+        Batch {
+            steps: Workload::chain(workloads),
+            promises: Promises {
+                atomic_writes: self.atomic_writes,
+                // A preloaded library and a kernel get a write as the program makes it.
+                page: self.fuse.is_some().then_some(fuse::PAGE),
+            },
+            needs_fsync: self.needs_fsync,
+            growth: if self.no_growth { Growth::Anything } else { Growth::Zero },
+        }
     }
 
     /// As `fencepost crash` would take them.

@@ -168,8 +168,15 @@ impl GuestLaboratory {
         let boundaries = OperationBoundaries::of(&reader, &BoundarySource::Events);
         let boundaries = boundaries.map_err(|error| Failed::Usage(error.to_string()))?;
         let Batch { steps, promises, needs_fsync, .. } = batch;
-        let judge =
-            TreeJudge { boundaries, steps: steps.clone(), reference, promises: *promises, needs_fsync: *needs_fsync };
+        let judge = TreeJudge {
+            boundaries,
+            steps: steps.clone(),
+            reference,
+            promises: *promises,
+            needs_fsync: *needs_fsync,
+            mount: None,
+            folders: Vec::new(),
+        };
         let served = ServedTree {
             judge: Arc::new(judge),
             daemon: self.native.clone(),

@@ -4,7 +4,9 @@ mod check;
 mod execute;
 pub mod guest;
 mod kernel;
+pub mod replay;
 mod session;
+mod shorten;
 mod workloads;
 
 use clap::Subcommand;

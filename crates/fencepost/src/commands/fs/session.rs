@@ -12,18 +12,21 @@ use std::sync::Arc;
 
 use check::session::Checked;
 use drive::template::{replaced, words};
+use fs::campaign::Transition;
 use fs::oracle::Promises;
-use fs::workload::Step;
+use fs::usable::Growth;
+use fs::workload::{Step, Workload};
+use fuse::coverage::transitions;
 use fuse::judge::TreeJudge;
 use fuse::mounting::{self, Mounting};
-use fuse::reference::{ReferenceError, reference};
+use fuse::reference::{ReferenceError, Walks, reference};
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use record::request::{Request, Stream};
 use recover::command::{Command, Input};
 use recover::limits::Limits;
 use runner::runner::ServedTree;
 use supervise::memory_file;
-use tempfile::TempDir;
+use supervise::temporary::Temporary;
 use trace::TraceReader;
 
 use super::check::Failed;
@@ -42,32 +45,103 @@ const OUTPUT: u64 = 256 << 20;
 /// The file system, as the user names it.
 #[derive(Debug)]
 pub struct FileSystem<'a> {
-    pub daemon: &'a str,
+    pub kind: Kind<'a>,
     pub mkfs: Option<&'a str>,
+}
+
+#[derive(Debug)]
+pub enum Kind<'a> {
+    /// The command of a daemon.
+    Fuse(&'a str),
+    /// A library that intercepts system calls, and the environment that tells it its places.
+    Preload { library: &'a Path, env: &'a [String] },
+}
+
+/// `LD_PRELOAD`, and what the user says.
+fn preloaded(library: &Path, env: &[String]) -> Result<Vec<(OsString, OsString)>, Failed> {
+    let library =
+        library.canonicalize().map_err(|error| Failed::Usage(format!("--preload: {}: {error}", library.display())))?;
+    let mut all = vec![(OsString::from("LD_PRELOAD"), library.into_os_string())];
+    for assignment in env {
+        let (name, value) = assignment
+            .split_once('=')
+            .ok_or_else(|| Failed::Usage(format!("--env: `{assignment}` is no assignment; write NAME=VALUE")))?;
+        all.push((name.into(), value.into()));
+    }
+    Ok(all)
+}
+
+/// What came of a batch.
+#[derive(Debug)]
+pub struct Batched {
+    pub checked: Checked,
+    pub reader: TraceReader,
+    pub boundaries: OperationBoundaries,
+    pub interrupted: bool,
 }
 
 /// Workloads that share a recording.
 #[derive(Debug)]
 pub struct Batch {
     pub steps: Vec<Step>,
-    pub count: usize,
     pub promises: Promises,
     pub needs_fsync: bool,
+    pub growth: Growth,
 }
 
 /// The place where they are checked.
 #[derive(Debug)]
 pub struct Laboratory {
-    folder: TempDir,
+    folder: Temporary,
     own: OsString,
+    /// By a daemon; else a preloaded library is checked.
+    is_mounted: bool,
     daemon: Vec<OsString>,
+    env: Vec<(OsString, OsString)>,
 }
 
 impl Laboratory {
-    /// Makes the file system. This process is in another mount namespace afterwards.
+    /// Makes the file system. This process is in another mount namespace afterwards if there is a daemon.
     pub fn open(file_system: &FileSystem<'_>) -> Result<Laboratory, Failed> {
         let usage = |error: &dyn std::fmt::Display| Failed::Usage(error.to_string());
-        let daemon = words(file_system.daemon).map_err(|error| Failed::Usage(format!("--fuse: {error}")))?;
+        let mkfs = file_system.mkfs.map(words).transpose();
+        let mkfs = mkfs.map_err(|error| Failed::Usage(format!("--mkfs: {error}")))?;
+        let (daemon, env) = match &file_system.kind {
+            Kind::Fuse(daemon) => (Self::daemon_words(daemon)?, Vec::new()),
+            Kind::Preload { library, env } => (Vec::new(), preloaded(library, env)?),
+        };
+        if !daemon.is_empty() && mounting::enter().map_err(|error| usage(&error))? == Mounting::Helper {
+            render::warning(
+                "no mount namespace of our own: everybody sees the mounts (through fusermount3), and a kill may leave one behind",
+            );
+        }
+        let folder = Temporary::new("fs");
+        let folder = folder.map_err(|error| Failed::Usage(format!("cannot make a temporary folder: {error}")))?;
+        let own = env::current_exe().map_err(|error| usage(&error))?.into();
+        let is_mounted = !daemon.is_empty();
+        let mut laboratory = Laboratory { folder, own, is_mounted, daemon: Vec::new(), env: Vec::new() };
+        laboratory.daemon = laboratory.filled(&daemon);
+        for (name, value) in env {
+            let value = laboratory.filled(&[value]).pop().unwrap_or_default();
+            laboratory.env.push((name, value));
+        }
+        for folder in laboratory.folders() {
+            files::create_dir_all(&folder)
+                .map_err(|error| Failed::Usage(format!("cannot make {}: {error}", folder.display())))?;
+        }
+        // Without a command for it, whoever uses it first makes the file system.
+        let made = mkfs.map_or_else(|| laboratory.driver(), |mkfs| laboratory.filled(&mkfs));
+        let option = match (&file_system.mkfs, is_mounted) {
+            (Some(_), _) => "--mkfs",
+            (None, true) => "--fuse",
+            (None, false) => "--preload",
+        };
+        laboratory.make(&made, option)?;
+        Ok(laboratory)
+    }
+
+    fn daemon_words(daemon: &str) -> Result<Vec<OsString>, Failed> {
+        let daemon = words(daemon).map_err(|error| Failed::Usage(format!("--fuse: {error}")))?;
         for place in [POOL, MOUNT] {
             if !daemon.iter().any(|word| word.to_string_lossy().contains(place)) {
                 return Err(Failed::Usage(format!(
@@ -75,31 +149,21 @@ impl Laboratory {
                 )));
             }
         }
-        let mkfs = file_system.mkfs.map(words).transpose();
-        let mkfs = mkfs.map_err(|error| Failed::Usage(format!("--mkfs: {error}")))?;
-        match mounting::enter().map_err(|error| usage(&error))? {
-            Mounting::Private => {}
-            Mounting::Helper => render::warning(
-                "no mount namespace of our own: everybody sees the mounts (through fusermount3), and a kill may leave one behind",
-            ),
-        }
-        let folder = tempfile::Builder::new().prefix("fencepost-fs-").tempdir();
-        let folder = folder.map_err(|error| Failed::Usage(format!("cannot make a temporary folder: {error}")))?;
-        let own = env::current_exe().map_err(|error| usage(&error))?.into();
-        let mut laboratory = Laboratory { folder, own, daemon: Vec::new() };
-        laboratory.daemon = laboratory.filled(&daemon);
+        Ok(daemon)
+    }
+
+    /// Those that a replay needs again, outer ones first.
+    fn folders(&self) -> Vec<PathBuf> {
         // Apart: the folder of a pool may be private to a run.
-        for folder in [laboratory.mount(), laboratory.folder.path().join("pools")] {
-            files::create_dir(folder).map_err(|error| usage(&error))?;
-        }
-        // Without a command for it the daemon makes the file system when it is mounted first.
-        let made = mkfs.map_or_else(|| laboratory.driver(), |mkfs| laboratory.filled(&mkfs));
-        laboratory.make(&made, if file_system.mkfs.is_some() { "--mkfs" } else { "--fuse" })?;
-        Ok(laboratory)
+        vec![self.folder.path().to_owned(), self.pools(), self.mount()]
+    }
+
+    fn pools(&self) -> PathBuf {
+        self.folder.path().join("pools")
     }
 
     fn pool(&self) -> PathBuf {
-        self.folder.path().join("pools/pool")
+        self.pools().join("pool")
     }
 
     /// The pool as it is before every batch.
@@ -107,8 +171,9 @@ impl Laboratory {
         self.folder.path().join("pool.fresh")
     }
 
+    /// Where the tree is. What a preloaded library leaves to the kernel is lost with the pool, or not.
     fn mount(&self) -> PathBuf {
-        self.folder.path().join("mount")
+        if self.is_mounted { self.folder.path().join("mount") } else { self.pools().join("tree") }
     }
 
     fn filled(&self, words: &[OsString]) -> Vec<OsString> {
@@ -120,7 +185,8 @@ impl Laboratory {
     fn make(&self, words: &[OsString], option: &str) -> Result<(), Failed> {
         let (program, args) = words.split_first().ok_or_else(|| Failed::Usage(format!("{option} is empty")))?;
         let shown = program.to_string_lossy();
-        let made = std::process::Command::new(program).args(args).stdin(Stdio::null()).output();
+        let mut made = std::process::Command::new(program);
+        let made = made.args(args).envs(self.env.iter().cloned()).stdin(Stdio::null()).output();
         let made = made.map_err(|error| Failed::Usage(format!("{option}: cannot start `{shown}`: {error}")))?;
         if !made.status.success() {
             let how = match (made.status.code(), made.status.signal()) {
@@ -136,43 +202,61 @@ impl Laboratory {
 
     /// The pool as it was made.
     fn reset(&self) -> Result<(), Failed> {
+        if !self.is_mounted {
+            let emptied = fs::usable::remove_all(&self.mount());
+            emptied.map_err(|(path, errno)| Failed::Usage(format!("cannot remove {}: {errno}", path.display())))?;
+        }
         let copied = files::copy(self.fresh(), self.pool());
         copied.map(drop).map_err(|error| Failed::Usage(format!("cannot put the pool back: {error}")))
     }
 
     fn driver(&self) -> Vec<OsString> {
+        if !self.is_mounted {
+            return vec![self.own.clone(), "drive".into(), "folder".into(), "--root".into(), self.mount().into()];
+        }
         let own = [self.own.clone(), "drive".into(), "fuse".into(), "--mount".into(), self.mount().into(), "--".into()];
         own.into_iter().chain(self.daemon.iter().cloned()).collect()
     }
 
-    fn command(words: &[OsString]) -> Result<Command, Failed> {
-        Command::here(words).ok_or_else(|| Failed::Usage("--fuse is empty".into()))
+    fn command(&self, words: &[OsString]) -> Result<Command, Failed> {
+        let mut command = Command::here(words).ok_or_else(|| Failed::Usage("--fuse is empty".into()))?;
+        command.env.retain(|(name, _)| self.env.iter().all(|(own, _)| own != name));
+        command.env.extend(self.env.iter().cloned());
+        Ok(command)
     }
 
     /// Records a batch and searches for states that break a promise.
-    pub fn check(&self, batch: &Batch, options: &CrashOptions) -> Result<(Checked, TraceReader, bool), Failed> {
+    pub fn check(&self, batch: &Batch, options: &CrashOptions) -> Result<Batched, Failed> {
+        let Batch { steps, promises, needs_fsync, growth } = batch;
         let target = |error: ReferenceError| Failed::Target(error.to_string());
-        let driver = Self::command(&self.driver())?;
+        let driver = self.command(&self.driver())?;
         let limits = Limits { output: OUTPUT, wall: options.timeout, ..Limits::default() };
         self.reset()?;
-        let reference = reference(&batch.steps, &driver, &self.pool(), &self.fresh(), &limits).map_err(target)?;
-        let trace = self.folder.path().join("check.fptrace");
-        let answers = self.record(batch, &trace)?;
+        let walks = if batch.needs_fsync { Walks::All } else { Walks::Crashed };
+        let reference =
+            reference(&batch.steps, &driver, &self.pool(), &self.fresh(), &limits, walks, *growth).map_err(target)?;
+        let (reader, boundaries, answers) = self.recorded(&batch.steps)?;
         reference.agrees(&batch.steps, &answers).map_err(target)?;
-        let reader = TraceReader::open(&trace).map_err(|error| Failed::Usage(error.to_string()))?;
-        let boundaries = OperationBoundaries::of(&reader, &BoundarySource::Events);
-        let boundaries = boundaries.map_err(|error| Failed::Usage(error.to_string()))?;
-        let Batch { steps, promises, needs_fsync, .. } = batch;
-        let judge =
-            TreeJudge { boundaries, steps: steps.clone(), reference, promises: *promises, needs_fsync: *needs_fsync };
-        let attendant = [self.own.clone(), "drive".into(), "attend".into(), "--mount".into(), self.mount().into()];
-        let served = ServedTree {
-            judge: Arc::new(judge),
-            daemon: Self::command(&self.daemon)?,
-            attendant: attendant.into(),
-            native: Command { stdin: Input::Bytes(b"walk\nusable\n".to_vec()), ..driver },
-            machines: None,
+        let judge = TreeJudge {
+            boundaries: boundaries.clone(),
+            steps: steps.clone(),
+            reference,
+            promises: *promises,
+            needs_fsync: *needs_fsync,
+            mount: self.is_mounted.then(|| self.mount()),
+            folders: self.folders(),
         };
+        let native = Command { stdin: Input::Bytes(format!("walk\n{}\n", growth.line()).into_bytes()), ..driver };
+        let (daemon, attendant) = match !self.is_mounted {
+            true => (native.clone(), Vec::new()),
+            false => {
+                let words = [self.own.clone(), "drive".into(), "attend".into(), "--mount".into(), self.mount().into()];
+                let no_growth = (*growth == Growth::Anything).then(|| "--no-growth".into());
+                (self.command(&self.daemon)?, words.into_iter().chain(no_growth).collect())
+            }
+        };
+        let served = ServedTree { judge: Arc::new(judge), daemon, attendant, native, machines: None };
+        let trace = self.trace();
         let job = Job {
             options,
             env: env::vars_os().collect(),
@@ -183,20 +267,45 @@ impl Laboratory {
             served: Some(served),
         };
         let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
-        Ok((checked, reader, interrupted))
+        Ok(Batched { checked, reader, boundaries, interrupted })
+    }
+
+    /// What the file system does to PM in each of these workloads.
+    pub fn coverage(&self, workloads: &[Workload]) -> Result<Vec<Vec<Transition>>, Failed> {
+        let (reader, boundaries, _) = self.recorded(&Workload::chain(workloads))?;
+        let failed = |error: trace::ReadError| Failed::Usage(error.to_string());
+        Workload::places(workloads)
+            .into_iter()
+            .map(|steps| transitions(&reader, &boundaries, steps).map_err(failed))
+            .collect()
+    }
+
+    fn trace(&self) -> PathBuf {
+        self.folder.path().join("check.fptrace")
+    }
+
+    /// The trace of these steps, where each begins and ends in it, and the answers.
+    fn recorded(&self, steps: &[Step]) -> Result<(TraceReader, OperationBoundaries, String), Failed> {
+        let trace = self.trace();
+        let answers = self.record(steps, &trace)?;
+        let reader = TraceReader::open(&trace).map_err(|error| Failed::Usage(error.to_string()))?;
+        let boundaries = OperationBoundaries::of(&reader, &BoundarySource::Events);
+        let boundaries = boundaries.map_err(|error| Failed::Usage(error.to_string()))?;
+        Ok((reader, boundaries, answers))
     }
 
     /// Records the daemon with its driver; the answers.
-    fn record(&self, batch: &Batch, trace: &Path) -> Result<String, Failed> {
+    fn record(&self, steps: &[Step], trace: &Path) -> Result<String, Failed> {
         self.reset()?;
         let failed = |error: io::Error| Failed::Usage(format!("cannot give the driver its operations: {error}"));
-        let lines: String = batch.steps.iter().map(|step| format!("{}\n", step.op)).collect();
+        let lines: String = steps.iter().map(|step| format!("{}\n", step.op)).collect();
         let mut answers = memory_file::create(c"answers").map_err(failed)?;
         let mut request = Request::new(self.driver(), trace);
         request.options.pm = vec![self.pool().to_string_lossy().into_owned()];
         request.options.operations_stdin = true;
         // The calls of the workload are served by the daemon, which is recorded too: nobody may wait for them with the order of events held.
-        request.options.files = false;
+        request.options.files = !self.is_mounted;
+        request.env.extend(self.env.iter().cloned());
         request.backend = backend();
         request.stdin = Stream::File(memory_file::holding(c"operations", lines.as_bytes()).map_err(failed)?);
         request.stdout = Stream::File(answers.try_clone().map_err(failed)?);

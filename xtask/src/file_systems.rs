@@ -1,0 +1,188 @@
+//! `cargo xtask fs-bugs` and `cargo xtask bench fs`: the file system of `targets/fs` under bounded exhaustive and random workloads.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+use std::time::Instant;
+
+use anyhow::{Context as _, ensure};
+use clap::Args;
+use serde_json::Value;
+use targets::fs::{Bug, LAZY, bugs, build};
+
+use crate::build;
+use crate::scratch::Scratch;
+
+/// Which technique finds which seeded bug, as a table.
+#[derive(Args, Debug)]
+pub struct FsBugs {
+    /// Only these bugs.
+    #[arg(long = "bug", value_name = "N")]
+    only: Vec<u32>,
+    /// How long each technique may search, in seconds.
+    #[arg(long, default_value_t = 60)]
+    seconds: u32,
+    /// Workloads of seq-2, drawn with the seed.
+    #[arg(long, default_value_t = 60)]
+    seq_2: usize,
+    /// Random workloads.
+    #[arg(long, default_value_t = 120)]
+    fuzz: u32,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Use this executable instead of building Fencepost.
+    #[arg(long, value_name = "FILE")]
+    fencepost: Option<PathBuf>,
+}
+
+/// Seq-1 and a sample of seq-2 on the correct file system: nothing may be found, everything must be decided.
+#[derive(Args, Debug)]
+pub struct FsBench {
+    /// Workloads of seq-2, drawn with the seed; 3136 are all.
+    #[arg(long, default_value_t = 112)]
+    seq_2: usize,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Use this executable instead of building Fencepost.
+    #[arg(long, value_name = "FILE")]
+    fencepost: Option<PathBuf>,
+}
+
+struct Bed {
+    fencepost: PathBuf,
+    scratch: Scratch,
+}
+
+/// What a check found, and its summary.
+struct Outcome {
+    findings: Vec<Value>,
+    summary: Value,
+    seconds: f64,
+}
+
+impl Bed {
+    fn new(fencepost: Option<&Path>) -> anyhow::Result<Bed> {
+        let fencepost = match fencepost {
+            Some(path) => fs::canonicalize(path).with_context(|| path.display().to_string())?,
+            None => build::fencepost()?,
+        };
+        Ok(Bed { fencepost, scratch: Scratch::new("file-systems")? })
+    }
+
+    fn check(&self, variant: u32, workloads: &[&str]) -> anyhow::Result<Outcome> {
+        let program = build(&build::targets_folder()?, variant)?;
+        let folder = self.scratch.fresh("check")?;
+        let start = Instant::now();
+        let output = Command::new(&self.fencepost)
+            .args(["fs", "check", "--message-format", "json", "--progress", "never"])
+            .args(["--mkfs", &format!("{} --mkfs {{pool}}", program.display())])
+            .args(["--fuse", &format!("{} {{pool}} -f -s {{mount}}", program.display())])
+            .args(workloads)
+            .current_dir(&folder)
+            .output()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(matches!(output.status.code(), Some(0 | 1)), "fs check: {}: {error}", output.status);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let mut findings: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
+        let summary = findings.pop().context("fs check printed no summary")?;
+        Ok(Outcome { findings, summary, seconds })
+    }
+
+    /// A file with so many workloads of seq-2.
+    fn sample(&self, count: usize, seed: u64) -> anyhow::Result<PathBuf> {
+        let all = Command::new(&self.fencepost).args(["fs", "workloads", "--ace", "seq-2"]).output()?;
+        let text = String::from_utf8_lossy(&all.stdout).into_owned();
+        let all: Vec<&str> = text.split("workload ").filter(|part| !part.is_empty()).collect();
+        let mut state = seed;
+        let mut chosen = BTreeSet::new();
+        while chosen.len() < count.min(all.len()) {
+            // Knuth's MMIX.
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            chosen.insert((state >> 33) as usize % all.len());
+        }
+        let file = self.scratch.path().join("seq-2.ops");
+        let sample: String = chosen.into_iter().map(|number| format!("workload {}", all[number])).collect();
+        fs::write(&file, sample)?;
+        Ok(file)
+    }
+}
+
+/// Is it found, and at a line that its source names?
+fn shown(bug: &Bug, outcome: &Outcome) -> &'static str {
+    let named = |finding: &Value| {
+        let text = finding.to_string();
+        bug.guilty.iter().any(|(file, line, _)| text.contains(file) && text.contains(&format!("\"line\":{line},")))
+    };
+    match (outcome.findings.iter().any(named), outcome.findings.is_empty()) {
+        (true, _) => "at its line",
+        (false, false) => "elsewhere",
+        (false, true) => "—",
+    }
+}
+
+impl FsBugs {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let bed = Bed::new(self.fencepost.as_deref())?;
+        let sample = bed.sample(self.seq_2, self.seed)?.display().to_string();
+        let (budget, fuzz, seed) = (format!("{}s", self.seconds), self.fuzz.to_string(), self.seed.to_string());
+        let mut missed = Vec::new();
+        println!("| bug | | seq-1 | {} of seq-2 | {} random |", self.seq_2, self.fuzz);
+        println!("| --- | --- | --- | --- | --- |");
+        for bug in bugs()?.into_iter().filter(|bug| self.only.is_empty() || self.only.contains(&bug.variant)) {
+            let techniques: [&[&str]; 3] =
+                [&["--ace", "seq-1"], &["--ops", &sample], &["--fuzz", &fuzz, "--seed", &seed]];
+            let mut cells = Vec::new();
+            for technique in techniques {
+                let needs: &[&str] = if bug.found_by == "fsync" { &["--needs-fsync"] } else { &[] };
+                let technique: &[&str] = match technique {
+                    ["--ace", _] if bug.found_by == "fsync" => &["--ace", "fsync"],
+                    other => other,
+                };
+                let outcome = bed.check(bug.variant, &[technique, needs, &["--budget", &budget]].concat());
+                cells.push(outcome.map_or("fails", |outcome| shown(&bug, &outcome)));
+            }
+            println!("| {} | {} | {} |", bug.variant, bug.what, cells.join(" | "));
+            if !cells.contains(&"at its line") {
+                missed.push(bug.variant);
+            }
+        }
+        println!("\nNot found at its line: {missed:?}");
+        Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+impl FsBench {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let bed = Bed::new(self.fencepost.as_deref())?;
+        let sample = bed.sample(self.seq_2, self.seed)?.display().to_string();
+        println!("| workloads | crash points | states | recovery runs | saved | states/s | findings |");
+        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
+        let mut clean = true;
+        let seq_2 = format!("{} of seq-2, seed {}", self.seq_2, self.seed);
+        let runs: [(&str, u32, &[&str]); 3] = [
+            ("seq-1", 0, &["--ace", "seq-1"]),
+            (&seq_2, 0, &["--ops", &sample]),
+            ("fsync", LAZY, &["--ace", "fsync", "--needs-fsync", "--budget", "60s"]),
+        ];
+        for (name, variant, workloads) in runs {
+            let Outcome { findings, summary, seconds } = bed.check(variant, workloads)?;
+            let number = |key: &str| summary[key].as_u64().unwrap_or(0);
+            let (states, runs) = (number("states_decided"), number("recovery_runs"));
+            println!(
+                "| {name} | {} of {} | {states} | {runs} | {:.1} % | {:.0} | {} |",
+                number("points_decided"),
+                number("points_wanted"),
+                100.0 * number("runs_saved") as f64 / states.max(1) as f64,
+                states as f64 / seconds,
+                findings.len()
+            );
+            clean &= findings.is_empty() && states > 0;
+        }
+        println!(
+            "\nEvery state that a recovery can tell apart with up to two lines in flight (`few-lines:2`) was decided at the points above."
+        );
+        Ok(if clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
