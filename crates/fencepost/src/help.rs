@@ -74,7 +74,10 @@ const LAYOUTS: [Layout; 7] = [
 
 /// The groups of the options that only `--help-all` shows. The rules' and the exit code's options name theirs themselves.
 const GROUPS: [(&str, &[&str]); 7] = [
-    ("File system", &["preload", "env", "no-growth", "fs", "atomic-writes", "modules", "module", "mount-options", "size", "qemu"]),
+    (
+        "File system",
+        &["preload", "env", "no-growth", "fs", "atomic-writes", "modules", "module", "mount-options", "size", "qemu"],
+    ),
     ("Recording", &["loads", "fresh", "pool-from", "real-time", "real-random", "real-tsc", "backend", "follow"]),
     ("Workload", &["pm", "arguments", "bytes", "batch"]),
     (
