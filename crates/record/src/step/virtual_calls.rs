@@ -55,11 +55,44 @@ pub fn answer(session: &mut Session, task: &Task, r: &Registers) -> Option<Answe
     }
 }
 
-/// How long a call waits at most, as far as its arguments tell.
+/// What a call waits for, and how long at most, as far as its arguments tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
+    kind: Kind,
     limit: Option<u64>,
     began: Instant,
+}
+
+/// Which part of a call's real time the target may notice. A busy machine makes every call long: one that waits for nothing moves no clock.
+#[derive(Clone, Copy, Debug)]
+enum Kind {
+    /// It waits for nothing.
+    None,
+    /// It waits for somebody else.
+    Others,
+    /// It waits for a timer of the kernel's.
+    Timer,
+}
+
+impl Kind {
+    fn of(task: &Task, number: i64, args: &[u64; 6]) -> Kind {
+        match number {
+            libc::SYS_poll
+            | libc::SYS_ppoll
+            | libc::SYS_select
+            | libc::SYS_pselect6
+            | libc::SYS_epoll_wait
+            | libc::SYS_epoll_pwait
+            | libc::SYS_epoll_pwait2
+            | libc::SYS_semtimedop
+            | libc::SYS_futex => Kind::Others,
+            libc::SYS_pause | libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Kind::Timer,
+            libc::SYS_read if pools::path_of(task.tid, args[0]).is_some_and(|path| path.contains("[timerfd]")) => {
+                Kind::Timer
+            }
+            _ => Kind::None,
+        }
+    }
 }
 
 impl Wait {
@@ -80,7 +113,7 @@ impl Wait {
             libc::SYS_futex if args[1] & 0x7f == 0 => duration(task, args[3]),
             _ => None,
         };
-        Wait { limit, began: Instant::now() }
+        Wait { kind: Kind::of(task, number, args), limit, began: Instant::now() }
     }
 
     /// The call is over. A limit that ran out has passed; so has, for calls that waited long for something else, the real time.
@@ -104,8 +137,11 @@ impl Wait {
         let waited = self.began.elapsed().as_nanos() as u64;
         match self.limit {
             Some(ns) if ran_out => session.world.sleep(ns),
-            _ if waited >= WAIT_COUNTS_NS => session.world.sleep(waited),
-            _ => {}
+            _ => match self.kind {
+                Kind::Others if waited >= WAIT_COUNTS_NS => session.world.waited_for_others(waited),
+                Kind::Timer if waited >= WAIT_COUNTS_NS => session.world.sleep(waited),
+                Kind::None | Kind::Others | Kind::Timer => {}
+            },
         }
     }
 }

@@ -6,6 +6,8 @@ use wire::virtual_time as vt;
 #[derive(Clone, Debug)]
 pub struct World {
     ns: u64,
+    /// Real time of all long waits for somebody else.
+    waited: u64,
     /// Queries since the last wait.
     queries: u64,
     tsc: u64,
@@ -14,7 +16,7 @@ pub struct World {
 
 impl Default for World {
     fn default() -> World {
-        World { ns: 0, queries: 0, tsc: vt::VIRTUAL_TSC_START, random: vt::RANDOM_SEED }
+        World { ns: 0, waited: 0, queries: 0, tsc: vt::VIRTUAL_TSC_START, random: vt::RANDOM_SEED }
     }
 }
 
@@ -30,6 +32,13 @@ impl World {
     pub fn sleep(&mut self, ns: u64) {
         self.queries = 0;
         self.ns = vt::after_sleep(self.ns, ns);
+    }
+
+    /// A wait that somebody else ended, in real time.
+    pub fn waited_for_others(&mut self, ns: u64) {
+        let before = self.waited;
+        self.waited = before.saturating_add(ns);
+        self.sleep((self.waited / vt::WAIT_STEP_NS - before / vt::WAIT_STEP_NS) * vt::WAIT_STEP_NS);
     }
 
     pub fn sleep_until(&mut self, clock: i32, ns: u64) {
