@@ -252,6 +252,11 @@ impl CheckSession<'_> {
         if !left_out.is_empty() {
             reference_notes.push(RunNote::FilesAsLeft { names: left_out });
         }
+        let unexplained = self.reader.unexplained_files()?;
+        if !unexplained.is_empty() {
+            let names = unexplained.iter().map(|file| file.path.clone()).collect();
+            reference_notes.push(RunNote::FilesNotRecorded { names });
+        }
         if let Some(served) = &self.plan.served {
             positions = Arc::new(served.judge.positions());
         }
@@ -559,5 +564,11 @@ fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadE
 
 /// What recovery did depends on more than the state that it was given: states that were taken for decided may not be.
 fn shakes_states(note: &RunNote) -> bool {
-    matches!(note, RunNote::SharedFiles { .. } | RunNote::FilesAsLeft { .. } | RunNote::NotDeterministic { .. })
+    matches!(
+        note,
+        RunNote::SharedFiles { .. }
+            | RunNote::FilesAsLeft { .. }
+            | RunNote::FilesNotRecorded { .. }
+            | RunNote::NotDeterministic { .. }
+    )
 }

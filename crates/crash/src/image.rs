@@ -35,7 +35,7 @@ impl GuaranteedImage {
     /// The pools as they were when the trace began.
     pub fn initial(reader: &TraceReader) -> Result<Self, ReadError> {
         let pools = reader.initial_images()?;
-        let files = FileRuleKind::default().build(reader.initial_files()?);
+        let files = FileRuleKind::default().build(reader.files_to_restore()?);
         let appeared = vec![false; pools.len()];
         let (log, at, positions) = Default::default();
         Ok(GuaranteedImage { pools, files, appeared, log, at, positions })
@@ -62,7 +62,7 @@ impl GuaranteedImage {
     /// Back to the beginning of the same trace. Cursors stay valid.
     pub(crate) fn rewind(&mut self, reader: &TraceReader) -> Result<(), ReadError> {
         self.pools = reader.initial_images()?;
-        self.files = FileRuleKind::default().build(reader.initial_files()?);
+        self.files = FileRuleKind::default().build(reader.files_to_restore()?);
         self.appeared.fill(false);
         self.log.repeat_all();
         Ok(())

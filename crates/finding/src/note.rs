@@ -171,6 +171,10 @@ pub enum RunNote {
     FilesAsLeft {
         names: Vec<String>,
     },
+    /// These files were changed in ways that the recording does not tell of: recovery finds them as the whole run left them.
+    FilesNotRecorded {
+        names: Vec<String>,
+    },
     /// Recoveries write to these files, where later ones see it.
     SharedFiles {
         names: Vec<String>,

@@ -79,6 +79,8 @@ fn add_text(hash: &mut Xxh3, text: &[u8]) {
 pub struct FileTree {
     names: BTreeMap<Arc<str>, Entry>,
     files: FxHashMap<FileId, FileState>,
+    /// Files that hold this all the time, whatever the events say.
+    left: Arc<FxHashMap<FileId, PoolImage>>,
     identity: OnceLock<u128>,
 }
 
@@ -104,6 +106,15 @@ impl FileTree {
             tree.names.insert(info.path.as_str().into(), entry);
         }
         tree
+    }
+
+    /// From its creation on the file holds this.
+    pub(crate) fn leave(&mut self, file: FileId, content: PoolImage) {
+        if let Some(state) = self.files.get_mut(&file) {
+            *state = FileState::new(FileContent::Bytes(content.clone()), state.attributes.clone());
+        }
+        self.identity = OnceLock::new();
+        Arc::make_mut(&mut self.left).insert(file, content);
     }
 
     /// The names that exist, a directory before what is in it.
@@ -169,7 +180,8 @@ impl FileTree {
         match *event {
             FileEvent::Create { file, path: at, mode } => {
                 let attributes = Attributes { mode, ..Attributes::default() };
-                self.files.insert(file, FileState::new(FileContent::Bytes(PoolImage::new(0)), attributes));
+                let content = self.left.get(&file).cloned().unwrap_or_else(|| PoolImage::new(0));
+                self.files.insert(file, FileState::new(FileContent::Bytes(content), attributes));
                 self.names.insert(path(at).into(), Entry::File(file));
             }
             FileEvent::Write { file, offset, bytes, .. } => {
@@ -233,6 +245,9 @@ impl FileTree {
     }
 
     fn bytes(&mut self, file: FileId) -> Option<&mut PoolImage> {
+        if self.left.contains_key(&file) {
+            return None;
+        }
         let state = self.files.get_mut(&file)?;
         state.hash = OnceLock::new();
         match &mut state.content {
@@ -371,6 +386,25 @@ mod tests {
         assert_eq!(names(&tree), ["/a", "/a/x", "/dirty"]);
         tree.apply(&FileEvent::Exchange { from: a, to: dirty }, &tables).unwrap();
         assert_eq!(names(&tree), ["/a", "/dirty", "/dirty/x"]);
+    }
+
+    #[test]
+    fn a_file_that_is_not_explained_stays_as_it_was_left() {
+        let tables = tables();
+        let (file, path) = (FileId(0), PathId(0));
+        let mut left = PoolImage::new(2);
+        left.write(0, b"ab").unwrap();
+        let mut tree = FileTree::default();
+        tree.leave(file, left.clone());
+        assert!(tree.find("/a").is_none(), "it is not there before it is created");
+        for event in [
+            FileEvent::Create { file, path, mode: 0o600 },
+            FileEvent::Length { file, len: 5000 },
+            FileEvent::Write { file, offset: 0, bytes: b"x", continues: false },
+        ] {
+            tree.apply(&event, &tables).unwrap();
+            assert_eq!(tree.found("/a"), FoundName::Regular { mode: 0o600, content: Some(left.identity()) });
+        }
     }
 
     #[test]

@@ -26,6 +26,7 @@ mod sink;
 mod stat;
 pub mod symbol;
 mod tables;
+mod unexplained;
 mod verify;
 mod writer;
 
@@ -43,5 +44,6 @@ pub use tables::{
     CodeModule, ContextNode, FileInfo, FileKind, Meta, ModuleKind, Note, Outcome, Pool, PoolInfo, Severity, Summary,
     Tables,
 };
+pub use unexplained::UnexplainedFile;
 pub use verify::{NameVerdict, PoolVerdict, VerifyReport, verify};
 pub use writer::TraceWriter;

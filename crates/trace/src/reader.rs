@@ -20,6 +20,7 @@ use crate::pages::{self, FinalPages, PAGE};
 use crate::scan::{Chunk, ChunkFile};
 use crate::shape::Shape;
 use crate::tables::{ContextNode, FileKind, Outcome, Pool, Tables};
+use crate::unexplained::Unexplained;
 
 /// How the file ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +59,7 @@ pub struct TraceReader {
     images: OnceLock<Vec<PoolImage>>,
     /// The files as they were, once somebody has asked.
     tree: OnceLock<FileTree>,
+    unexplained: Unexplained,
 }
 
 impl TraceReader {
@@ -75,6 +77,7 @@ impl TraceReader {
             file_pages: Vec::new(),
             final_names: Vec::new(),
             tree: OnceLock::new(),
+            unexplained: Unexplained::default(),
             events: 0,
             ending: Ending::Cut { at: 0 },
             images: OnceLock::new(),
@@ -297,6 +300,10 @@ impl TraceReader {
         }
         let tree = FileTree::initial(&self.tables.files, |file| images.get(&file).cloned().unwrap_or_default());
         Ok(self.tree.get_or_init(|| tree).clone())
+    }
+
+    pub(crate) fn unexplained(&self) -> &Unexplained {
+        &self.unexplained
     }
 
     /// What was under the paths of the trace at the end; empty where the trace does not tell.

@@ -101,17 +101,16 @@ pub fn run_note(note: &RunNote) -> String {
                  earlier ones left there, so the result is not complete"
             )
         }
-        RunNote::FilesAsLeft { names } => {
-            let more = match names.len().saturating_sub(FILES) {
-                0 => String::new(),
-                more => format!(" and {more} more"),
-            };
-            format!(
-                "recovery finds files outside of the folders of the pools and of the working directory as the complete run left \
-                 them: {}{more}; name them with --files to have them as they were at the crash",
-                names[..names.len().min(FILES)].join(", ")
-            )
-        }
+        RunNote::FilesAsLeft { names } => format!(
+            "recovery finds files outside of the folders of the pools and of the working directory as the complete run left \
+             them: {}; name them with --files to have them as they were at the crash",
+            first_files(names)
+        ),
+        RunNote::FilesNotRecorded { names } => format!(
+            "recovery finds these files as the complete run left them: {}; they were changed in ways that are not recorded, for \
+             example through a writable mapping that --pm excludes, or by a process that was not recorded",
+            first_files(names)
+        ),
         RunNote::Workloads { count } => format!("crashed {} of system calls", counted(*count, "workload")),
         RunNote::RunNotKept => "the run was not kept, only its findings: how far it went is not known".to_owned(),
         RunNote::OlderFindings { count } => {
@@ -119,6 +118,15 @@ pub fn run_note(note: &RunNote) -> String {
             format!("{} of earlier runs {verb} not shown (--all)", counted(*count, "finding"))
         }
         RunNote::Unreadable { why } => why.clone(),
+    }
+}
+
+/// The first files, and how many more there are.
+fn first_files(names: &[String]) -> String {
+    let named = names[..names.len().min(FILES)].join(", ");
+    match names.len().saturating_sub(FILES) {
+        0 => named,
+        more => format!("{named} and {more} more"),
     }
 }
 
