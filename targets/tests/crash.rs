@@ -36,11 +36,16 @@ fn sound(target: &CrashTarget, variant: Variant) -> Result<(), String> {
     let without_traces = |left: &[OsString]| remove_all_but(&beside, left);
     ends_well("recovery without a pool", recovery())?;
     ends_well("the workload", target.run_command(&program, &pool))?;
-    let length = fs::metadata(&pool).map_err(|error| format!("{}: {error}", pool.display()))?.len();
     let left = names(&beside)?;
     ends_well("recovery after the workload", recovery())?;
     without_traces(&left)?;
     ends_well("recovery again", recovery())?;
+    // Files beside the pool say what it must hold, and a pool that is not whole is what some of these bugs are about.
+    let alone = ["c/", "cpp/", "rust/", "pmdk/"].iter().any(|folder| target.name.starts_with(folder));
+    if !alone {
+        return fs::remove_dir_all(&beside).map_err(|error| error.to_string());
+    }
+    let length = fs::metadata(&pool).map_err(|error| format!("{}: {error}", pool.display()))?.len();
     for (what, length) in [("recovery of an empty file", 0), ("recovery of zeros", length)] {
         let file = fs::File::create(&pool).map_err(|error| error.to_string())?;
         file.set_len(length).map_err(|error| error.to_string())?;
@@ -67,7 +72,9 @@ fn remove_all_but(folder: &Path, kept: &[OsString]) -> Result<(), String> {
 fn suite(prefix: &str) {
     let targets = crash::all().expect("every program has a valid head and valid markers");
     let mut wrong = Vec::new();
-    for target in targets.iter().filter(|target| target.name.starts_with(prefix)) {
+    let of_suite: Vec<&CrashTarget> = targets.iter().filter(|target| target.name.starts_with(prefix)).collect();
+    assert!(!of_suite.is_empty(), "{prefix} holds no programs");
+    for target in of_suite {
         for variant in [TWIN].into_iter().chain(target.variants()) {
             wrong.extend(sound(target, variant).err());
         }
@@ -88,6 +95,21 @@ fn cpp() {
 #[test]
 fn rust() {
     suite("rust/");
+}
+
+#[test]
+fn files() {
+    suite("files/");
+}
+
+#[test]
+fn databases() {
+    suite("databases/");
+}
+
+#[test]
+fn limits() {
+    suite("limits/");
 }
 
 #[test]

@@ -15,6 +15,8 @@ pub(crate) struct Head {
     pub flags: Vec<String>,
     /// For `fencepost check`.
     pub options: Vec<String>,
+    /// Why `fencepost check` does not find its bugs, of programs that show a limit of the model.
+    pub missed: Option<String>,
     /// The file that says what operations look like, of programs that take operations.
     pub grammar: Option<String>,
     /// What the bugs do to a user; of all variants if there is a grammar.
@@ -34,7 +36,7 @@ pub struct Bug {
 }
 
 /// The keys that a head can have; any other `//!` line is prose.
-const KEYS: [&str; 8] = ["variants", "run", "recover", "env", "flags", "options", "grammar", "together"];
+const KEYS: [&str; 9] = ["variants", "run", "recover", "env", "flags", "options", "missed", "grammar", "together"];
 /// What a program that takes operations is run and recovered by, unless it says otherwise.
 const WITH_OPERATIONS: [&str; 2] = ["{bin}", "{pool}"];
 
@@ -47,6 +49,7 @@ impl Head {
             env: Vec::new(),
             flags: Vec::new(),
             options: Vec::new(),
+            missed: None,
             grammar: None,
             bugs: Vec::new(),
             together: Vec::new(),
@@ -92,6 +95,7 @@ impl Head {
             "recover" => self.recover = words(),
             "flags" => self.flags = words(),
             "options" => self.options = words(),
+            "missed" => self.missed = Some(value.to_owned()),
             "grammar" => self.grammar = Some(value.to_owned()),
             "together" => {
                 let set = |set: &str| set.split_whitespace().map(|bug| bug.parse().ok().map(Variant)).collect();

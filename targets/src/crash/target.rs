@@ -38,6 +38,8 @@ pub struct CrashTarget {
     pub env: Vec<(String, String)>,
     /// Options of `fencepost check` without which a bug is not found.
     pub options: Vec<String>,
+    /// Why no check finds its bugs: it shows a limit of the model.
+    pub missed: Option<String>,
     /// The guilty lines, by variant and line; at least one for each variant.
     pub expectations: Vec<Expectation>,
     /// What its operations look like, if it takes operations.
@@ -80,7 +82,7 @@ pub fn rare() -> Result<Vec<CrashTarget>, TargetError> {
 
 fn programs(suite: &Path) -> Result<Vec<CrashTarget>, TargetError> {
     let mut targets = Vec::new();
-    for folder in ["c", "cpp", "rust", "files", "pmdk"].map(|name| suite.join(name)) {
+    for folder in ["c", "cpp", "rust", "files", "databases", "limits", "pmdk"].map(|name| suite.join(name)) {
         if !folder.exists() {
             continue;
         }
@@ -113,12 +115,12 @@ impl CrashTarget {
         let head = Head::parse(&source, &text)?;
         let expectations = marker::parse(&source, &text, head.variants)?;
         let name = source.strip_prefix(suite).unwrap_or(&source).with_extension("").display().to_string();
-        let Head { variants, run, recover, env, flags, options, grammar, bugs, together } = head;
+        let Head { variants, run, recover, env, flags, options, missed, grammar, bugs, together } = head;
         let grammar = grammar.map(|file| suite.join(file));
         let suite = suite.to_owned();
         #[rustfmt::skip]
         let target = CrashTarget {
-            name, source, variants, run, recover, env, options, expectations, grammar, bugs, together, flags, language, suite,
+            name, source, variants, run, recover, env, options, missed, expectations, grammar, bugs, together, flags, language, suite,
         };
         Ok(Some(target))
     }
