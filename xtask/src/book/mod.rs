@@ -4,6 +4,8 @@
 //! what pages link to comes along. The tests of `check` are those of the documentation, too.
 
 mod chore;
+#[cfg(test)]
+mod limit_tests;
 mod links;
 mod page;
 mod site;
