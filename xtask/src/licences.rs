@@ -116,8 +116,10 @@ fn all(words: &[&str], at: &mut usize, is_allowed: &dyn Fn(&str) -> bool) -> boo
 }
 
 fn one(words: &[&str], at: &mut usize, is_allowed: &dyn Fn(&str) -> bool) -> bool {
-    let Some(&word) = words.get(*at) else { return false };
+    let word = words.get(*at).copied();
+    // Also at the end: an expression that lacks a word is not read to its end.
     *at += 1;
+    let Some(word) = word else { return false };
     if word == "(" {
         let value = any(words, at, is_allowed);
         let closed = words.get(*at) == Some(&")");

@@ -56,7 +56,7 @@ impl CrashPositions {
         CrashPositions { boundaries, ..CrashPositions::default() }
     }
 
-    /// From now on the position of a crash just before this event is judged by another standard: what was learnt there holds no longer.
+    /// From now on the position of a crash just before this event is judged by another standard: what was found out there holds no longer.
     pub fn renew(&mut self, at: EventId) {
         self.renewals += 1;
         self.renewed.insert(self.place(at), self.boundaries.len() as u64 + self.renewals);
