@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use trace::event::ExitStatus;
 use wire::cover::COVER_BYTES;
 use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
-use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, OUTSIDE_BYTES, Recovery, state};
+use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, OUTSIDE_BYTES, Recovery, go_on, state};
 
 use crate::mounts::Mounts;
 use crate::probe::{
@@ -63,6 +63,8 @@ pub enum Stage {
     Done,
     /// In a reference run: between two operations.
     Boundary,
+    /// A run has got to where it shall stop, ready to be forked.
+    Stopped,
     /// The recovery's own first process has ended, and every other with it.
     Ended(ExitStatus),
     /// Nothing of this within the time.
@@ -161,19 +163,35 @@ impl ForkServer {
 
     /// Asks for the next run. The limits in [`Recovery`] must be set.
     pub fn ask(&self) {
-        self.recovery().go_on.store(0, Ordering::SeqCst);
+        self.recovery().go_on.store(go_on::FORK, Ordering::SeqCst);
         self.wake();
     }
 
     /// At a boundary: the process itself goes on to the next one.
     pub fn go_on(&self) {
-        self.recovery().go_on.store(1, Ordering::SeqCst);
+        self.recovery().go_on.store(go_on::ITSELF, Ordering::SeqCst);
+        self.wake();
+    }
+
+    /// The next run stops here in its input, in bytes, unless it cannot be forked there; `NOWHERE`: it does not.
+    pub fn stop_at(&self, place: u64) {
+        self.recovery().stop_at.store(place, Ordering::SeqCst);
+    }
+
+    /// Is there a run that has stopped?
+    pub fn is_stopped(&self) -> bool {
+        self.recovery().stopped.load(Ordering::SeqCst) != 0
+    }
+
+    /// The run that has stopped shall end: then it is `Done`.
+    pub fn leave(&self) {
+        self.recovery().go_on.store(go_on::LEAVE, Ordering::SeqCst);
         self.wake();
     }
 
     fn wake(&self) {
         let recovery = self.recovery();
-        if matches!(recovery.state.load(Ordering::SeqCst), state::DONE | state::BOUNDARY) {
+        if matches!(recovery.state.load(Ordering::SeqCst), state::DONE | state::BOUNDARY | state::STOPPED) {
             recovery.state.store(state::READY, Ordering::SeqCst);
         }
         recovery.wanted.fetch_add(1, Ordering::SeqCst);
@@ -190,6 +208,7 @@ impl ForkServer {
             match now {
                 state::DONE => return Stage::Done,
                 state::BOUNDARY => return Stage::Boundary,
+                state::STOPPED => return Stage::Stopped,
                 state::READY if !asked => return Stage::Ready,
                 state::ONCE if !asked => return Stage::Once,
                 _ => {}

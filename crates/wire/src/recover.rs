@@ -41,7 +41,22 @@ pub mod state {
     pub const DONE: u32 = 4;
     /// In a reference run: at the boundary between two operations. Every run is a fork, until the process itself is to go on.
     pub const BOUNDARY: u32 = 5;
+    /// A run has got to `stop_at`, and serves in place of the server: every run is a fork of it, until it is to leave.
+    pub const STOPPED: u32 = 6;
 }
+
+/// Values of [`Recovery::go_on`].
+pub mod go_on {
+    /// The next run is a fork.
+    pub const FORK: u32 = 0;
+    /// The process itself goes on.
+    pub const ITSELF: u32 = 1;
+    /// The process ends; the server that it was forked from serves again.
+    pub const LEAVE: u32 = 2;
+}
+
+/// Value of [`Recovery::stop_at`]: the run goes on to its end.
+pub const NOWHERE: u64 = u64::MAX;
 
 /// Values of [`Recovery::reference`].
 pub mod reference {
@@ -165,8 +180,12 @@ pub struct Recovery {
     pub processes: AtomicU32,
     /// Not 0: stop at every boundary between operations (`state::BOUNDARY`) instead of at the first use of a pool.
     pub reference: AtomicU32,
-    /// With `wanted`: the process at a boundary goes on itself.
+    /// With `wanted`: what the process shall do that serves ([`go_on`]).
     pub go_on: AtomicU32,
+    /// The process that has stopped at `stop_at`, and serves; 0: none.
+    pub stopped: AtomicU32,
+    /// Where in its input, in bytes, the next run stops to be forked itself; or [`NOWHERE`].
+    pub stop_at: AtomicU64,
     /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
     pub stretch_count: AtomicU32,
     pub stretches: [Stretch; MAX_STRETCHES],

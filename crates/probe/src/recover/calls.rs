@@ -40,6 +40,7 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     if crate::cover::on() && looks_at_input(call) {
         // The input is another one in each run.
         serve::first_use(thread);
+        serve::at_input(thread, 0);
     }
     paths::note_changes(call, &strings);
     roots::listing(thread, call);

@@ -2,6 +2,8 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
+use wire::recover::NOWHERE;
+
 use crate::load::maps;
 use crate::ring::control;
 use crate::sys::{nr, sys};
@@ -29,7 +31,9 @@ pub fn set() {
     };
     let (cpu, memory) = (recovery.cpu_s.load(Ordering::Relaxed), recovery.memory.load(Ordering::Relaxed));
     limit(RLIMIT_CORE, 0);
-    if cpu != 0 {
+    // One that stops to serve would pay for all the forks.
+    let serves = recovery.stop_at.load(Ordering::Relaxed) != NOWHERE && recovery.stopped.load(Ordering::Relaxed) == 0;
+    if cpu != 0 && !serves {
         limit(RLIMIT_CPU, cpu);
     }
     if memory != 0 {

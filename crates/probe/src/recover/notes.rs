@@ -16,6 +16,7 @@ use crate::layout;
 use crate::load::space;
 use crate::pm::{self, Shadow};
 use crate::ring::control;
+use crate::sys::{nr, sys};
 
 pub const READ_NOTED: u8 = 1;
 pub const DIRTY_NOTED: u8 = 2;
@@ -33,6 +34,32 @@ pub fn shadow(start: u64, len: u64) -> Shadow {
     let (first, lines) = (start / LINE, len / LINE);
     let words = space::map_engine(lines * (WORD + 1));
     Shadow { written: words.wrapping_sub(first * WORD), noted: (words + lines * WORD).wrapping_sub(first) }
+}
+
+/// Nothing was noted yet: what comes is told again.
+pub fn forget() {
+    for range in pm::pieces(0, 1 << 47) {
+        let (first, lines) = (range.start / LINE, range.len / LINE);
+        clear((first * WORD).wrapping_add(range.shadow.written), lines * WORD);
+        clear(first.wrapping_add(range.shadow.noted), lines);
+    }
+}
+
+/// Makes memory of the engine zero; whole pages are given back.
+fn clear(start: u64, len: u64) {
+    const MADV_DONTNEED: u64 = 4;
+    const PAGE: u64 = 4096;
+    let (from, to) = (start.next_multiple_of(PAGE), (start + len) / PAGE * PAGE);
+    let zero = |start: u64, end: u64| {
+        // SAFETY: part of a shadow, made by `shadow`.
+        unsafe { core::ptr::write_bytes(start as *mut u8, 0, (end - start) as usize) };
+    };
+    if from >= to {
+        return zero(start, start + len);
+    }
+    sys!(nr::MADVISE, from, to - from, MADV_DONTNEED);
+    zero(start, from);
+    zero(to, start + len);
 }
 
 pub fn raise(bits: u32) {

@@ -17,6 +17,12 @@ pub fn rewind() {
     recovery.offset.store(first(0), Ordering::Relaxed);
 }
 
+/// Where the next line is in the file, if that is in the first stretch.
+pub fn place() -> Option<u64> {
+    let recovery = &control().recovery;
+    (recovery.stretch.load(Ordering::Relaxed) == 0).then(|| recovery.offset.load(Ordering::Relaxed))
+}
+
 fn first(stretch: usize) -> u64 {
     control().recovery.stretches.get(stretch).map_or(0, |s| s.from.load(Ordering::Relaxed))
 }

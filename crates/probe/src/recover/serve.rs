@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use wire::recover::{flag, state};
+use wire::recover::{NOWHERE, flag, go_on, state};
 
 use super::{limits, notes, reference, script};
 use crate::load::{heap, maps};
@@ -21,6 +21,8 @@ const SIGCHLD: u64 = 17;
 const SIGKILL: u64 = 9;
 /// The server looks at the output this often.
 const SLICE_MS: u64 = 20;
+/// While a run serves, its end is looked for this often.
+const SERVED_MS: u64 = 1000;
 /// Processes that outlive the first one are ended when they have used no processor time for this long.
 const IDLE_MS: u64 = 100;
 
@@ -143,6 +145,20 @@ fn wait_until_wanted(done: u32) -> u32 {
     }
 }
 
+/// A run is about to read its input from here on. If the host wants it, it stops, and serves in place of the process that it was forked from:
+/// runs to come share all that it has done so far. Returns in them.
+pub fn at_input(thread: &mut Thread, offset: u64) {
+    let recovery = &control().recovery;
+    let here = recovery.stop_at.load(Ordering::Relaxed) == offset && offset != NOWHERE;
+    if !here || recovery.stopped.load(Ordering::Relaxed) != 0 || !is_alone() {
+        return;
+    }
+    // Runs tell what they change, not what was changed before.
+    notes::forget();
+    recovery.stopped.store(sys!(nr::GETPID) as u32, Ordering::SeqCst);
+    serve(thread, state::STOPPED);
+}
+
 /// Forks whenever the host asks for a run; returns in the fork, or, at a boundary, in the process that goes on.
 pub fn serve(thread: &mut Thread, place: u32) {
     const PR_SET_CHILD_SUBREAPER: u64 = 36;
@@ -162,18 +178,29 @@ pub fn serve(thread: &mut Thread, place: u32) {
         if hints::take(thread) {
             link::link_all();
         }
-        hints::forget();
+        // What the server that comes next shall learn as well stays.
+        if place != state::STOPPED {
+            hints::forget();
+        }
         snapshot.restore();
         say(state::RUNNING);
-        if place == state::BOUNDARY && control().recovery.go_on.load(Ordering::Relaxed) != 0 {
-            signal::unblock(thread);
-            return;
+        match control().recovery.go_on.load(Ordering::Relaxed) {
+            go_on::ITSELF if place == state::BOUNDARY => {
+                signal::unblock(thread);
+                return;
+            }
+            go_on::LEAVE if place == state::STOPPED => {
+                sys!(nr::EXIT_GROUP, 0);
+            }
+            _ => {}
         }
         let child = sys!(nr::FORK);
         if child == 0 {
             task::become_run(thread);
-            heap::run_begins();
-            script::rewind();
+            if place != state::STOPPED {
+                heap::run_begins();
+                script::rewind();
+            }
             limits::set();
             signal::unblock(thread);
             if place == state::BOUNDARY {
@@ -185,6 +212,10 @@ pub fn serve(thread: &mut Thread, place: u32) {
             ring::message(thread, 2, "the fork server cannot fork: the system has no room for another process");
         } else {
             supervise(child as u64);
+        }
+        if place != state::STOPPED && control().recovery.stopped.swap(0, Ordering::SeqCst) != 0 {
+            // The runs that it served.
+            done = control().recovery.wanted.load(Ordering::Acquire);
         }
         say(state::DONE);
     }
@@ -223,6 +254,12 @@ fn sleep_until_child(ms: u64) {
     sys!(nr::RT_SIGTIMEDWAIT, &raw const set, 0, time.as_ptr(), 8);
 }
 
+/// Has the run stopped, to serve itself? (Not this process, which may be that run.)
+fn is_server(child: u64) -> bool {
+    let by = control().recovery.stopped.load(Ordering::Acquire);
+    by != 0 && u64::from(by) == child
+}
+
 /// Waits for a run's end, within its limits.
 fn supervise(child: u64) {
     let recovery = &control().recovery;
@@ -241,6 +278,11 @@ fn supervise(child: u64) {
         let running = if first.is_some() { children() } else { Vec::new() };
         if first.is_some() && running.is_empty() {
             break;
+        }
+        if first.is_none() && is_server(child) {
+            // It keeps the limits of its runs itself.
+            sleep_until_child(SERVED_MS);
+            continue;
         }
         if first.is_some() && idle.for_long(&running) {
             notes::raise(flag::LEFT_RUNNING);

@@ -109,6 +109,9 @@ fn served(thread: &mut Thread, fd: i32, begins: bool, most: u64) -> Vec<u8> {
     } else {
         // What is read depends on the run as much as a pool does.
         serve::first_use(thread);
+        if let Some(place) = script::place().filter(|_| begins) {
+            serve::at_input(thread, place);
+        }
     }
     if begins {
         script::answered();

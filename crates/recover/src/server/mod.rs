@@ -7,7 +7,9 @@ mod private;
 mod reference;
 mod report;
 mod run;
+mod stop;
 mod watch;
 
 pub use reference::{ReferenceRun, Step};
 pub use run::{Server, ServerError};
+pub use stop::Arrival;

@@ -34,6 +34,17 @@ impl Private {
         Ok(())
     }
 
+    /// As [`at_fork_point`](Self::at_fork_point); how it was at the one before.
+    pub fn at_next_fork_point(&mut self) -> io::Result<ForkPoint> {
+        Ok(std::mem::replace(&mut self.at_fork, ForkPoint::take(&self.folders)?))
+    }
+
+    /// Back to a fork point before: takes away what was left since. False as for [`restore`](Self::restore).
+    pub fn back_to(&mut self, before: ForkPoint, engine: &ForkServer) -> bool {
+        self.at_fork = before;
+        self.restore(engine)
+    }
+
     /// Takes away what a run has left. False if that cannot be done and the server must start anew.
     pub fn restore(&self, engine: &ForkServer) -> bool {
         // What cannot be looked at may be anything.

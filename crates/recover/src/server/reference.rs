@@ -114,7 +114,7 @@ impl ReferenceRun<'_> {
             Stage::Boundary => None,
             Stage::Ended(status) => Some(end(&self.engine, wait_status(status), &self.limits)),
             Stage::Late => Some(End::Hung),
-            Stage::Ready | Stage::Once | Stage::Done => return Err(ServerError::Silent),
+            Stage::Ready | Stage::Once | Stage::Done | Stage::Stopped => return Err(ServerError::Silent),
         };
         let output = self.server.written(&self.limits)?;
         Ok(match end {

@@ -19,18 +19,19 @@ use supervise::mounts::Mounts;
 use supervise::probe::{LaunchError, ProbeImage, Substituted};
 use supervise::target::{Target, TargetError};
 use trace::event::{ExitStatus, PoolId};
-use wire::recover::reference;
+use wire::recover::{NOWHERE, reference};
 
 use super::attendant::Attendant;
 use super::output::Stream;
 use super::private::{Private, directories};
 use super::report::{Noted, end, noted, path, report};
+use super::stop::{Arrival, StoppedRun};
 use super::watch::{Watched, watch};
 use crate::command::{Command, Input};
 use crate::folders::Folders;
 use crate::report::RunReport;
 use crate::slot::Slot;
-use verdict::end::{End, Frame};
+use verdict::end::{End, Frame, Limit};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
@@ -80,7 +81,7 @@ pub struct Server {
     /// Real time alone.
     pub real_time: bool,
     pub cancel: Cancel,
-    running: Option<Running>,
+    pub(super) running: Option<Running>,
     /// The command of a process beside the recovery, whose report is the standard output of a run.
     attendant_words: Vec<OsString>,
     attendant: Option<Attendant>,
@@ -103,6 +104,7 @@ pub(super) struct Running {
     pub private: Private,
     /// Bytes of memory that the server itself uses.
     memory: u64,
+    pub stopped: Option<StoppedRun>,
 }
 
 impl Server {
@@ -182,10 +184,12 @@ impl Server {
     }
 
     /// Before a run: which files the pools are, and with coverage the maps.
-    fn prepare(&mut self, engine: &mut ForkServer, slot: &Slot) -> Result<(), ServerError> {
+    fn prepare(&mut self, running: &mut Running, slot: &Slot) -> Result<(), ServerError> {
+        let engine = &mut running.engine;
         match &self.cover {
             None => slot.tell(engine),
             Some((before, _)) => {
+                let before = running.stopped.as_ref().map_or(before, |stopped| &stopped.maps);
                 for pool in 0..self.pools.len() {
                     engine.set_file(pool, slot.metadata(PoolId(pool as u32)).as_ref());
                 }
@@ -204,6 +208,13 @@ impl Server {
 
     /// Runs the recovery on what the slot holds now.
     pub fn run(&mut self, slot: &Slot, limits: &Limits) -> Result<RunReport, ServerError> {
+        match self.run_until(slot, limits, NOWHERE)? {
+            Arrival::Ended(report) => Ok(*report),
+            Arrival::Stopped { .. } => Err(ServerError::Silent),
+        }
+    }
+
+    pub(super) fn run_until(&mut self, slot: &Slot, limits: &Limits, place: u64) -> Result<Arrival, ServerError> {
         if self.cancel.is_cancelled() {
             return Err(ServerError::Cancelled);
         }
@@ -212,10 +223,10 @@ impl Server {
             Some(running) => running,
             None => match self.anew(limits)? {
                 Started::Ready(running) => *running,
-                Started::Ended(report) => return Ok(*report),
+                Started::Ended(report) => return Ok(Arrival::Ended(report)),
             },
         };
-        self.prepare(&mut running.engine, slot)?;
+        self.prepare(&mut running, slot)?;
         let engine = &running.engine;
         self.clear_output()?;
         set_limits(engine, limits);
@@ -228,12 +239,16 @@ impl Server {
             let begun = self.attendant.as_mut().map_or(Ok(()), Attendant::begin);
             begun.map_err(system("use what it serves"))?;
         }
+        engine.stop_at(place);
         engine.ask();
         // A fork is watched from inside as well, which knows where it is when its time is over.
         let wall = if self.once { limits.wall } else { limits.wall + ALLOWANCE };
         let watched =
             watch(engine, &Limits { wall, ..limits.clone() }, running.memory, &self.cancel, || self.floods(limits))?;
-        let done = watched == Watched::At(Stage::Done);
+        if watched == Watched::At(Stage::Stopped) {
+            return self.has_stopped(running);
+        }
+        let mut done = watched == Watched::At(Stage::Done);
         // One that hangs inside the recovery gets free when that is ended.
         let attended = match self.attendant.as_mut().filter(|_| done) {
             Some(attendant) => Some(attendant.end().map_err(system("know what it served"))?),
@@ -258,6 +273,14 @@ impl Server {
                 End::OverLimit(limit)
             }
         };
+        let end = match running.stopped {
+            // What was forked is gone, perhaps for want of memory: nothing is known of the run.
+            Some(_) if !engine.is_stopped() => {
+                done = false;
+                End::OverLimit(Limit::Memory)
+            }
+            _ => end,
+        };
         // With coverage runs make their pools themselves.
         noted.files_changed |= self.cover.is_none() && slot.is_altered();
         let report = report(engine, end, &noted, started.elapsed());
@@ -273,7 +296,7 @@ impl Server {
         if done && running.private.restore(&running.engine) {
             self.running = Some(running);
         }
-        Ok(report)
+        Ok(Arrival::Ended(Box::new(report)))
     }
 
     /// The attendant of another process is of no use.
@@ -351,7 +374,7 @@ impl Server {
                 self.stderr.mark(limits.output).map_err(system("read the output"))?;
                 private.at_fork_point().map_err(system("look at the private folders"))?;
                 let memory = engine.usage(limits.processes).memory_shared_once();
-                return Ok(Started::Ready(Box::new(Running { engine, private, memory })));
+                return Ok(Started::Ready(Box::new(Running { engine, private, memory, stopped: None })));
             }
             // It never used a pool: its answer is the same for every crash image.
             Watched::At(Stage::Ended(status)) => end(&engine, wait_status(status), limits),

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use wire::control::{Control, MAX_GLOBS, MAX_WATCHES, TEXT_BYTES, TextRef, WIRE_VERSION, option};
-use wire::recover::{MAX_PRIVATE, MAX_ROOTS, MAX_SUBSTITUTES, Substitute};
+use wire::recover::{MAX_PRIVATE, MAX_ROOTS, MAX_SUBSTITUTES, NOWHERE, Substitute};
 use wire::virtual_time::{RANDOM_SEED, VIRTUAL_TSC_START};
 
 use super::error::{LaunchError, os};
@@ -97,6 +97,7 @@ pub(crate) fn configure_recovery(
 ) -> Result<(), LaunchError> {
     control.options |= option::RECOVER | option::LOADS;
     control.options &= !option::PM_DEFAULT;
+    *control.recovery.stop_at.get_mut() = NOWHERE;
     for (at, pool) in pools.iter().enumerate() {
         let stand_in = match pool.private.metadata() {
             // With coverage a run may make it.
