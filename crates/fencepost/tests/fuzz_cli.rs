@@ -193,7 +193,7 @@ fn what_is_wrong_is_told() {
     assert_eq!(made.status.code(), Some(0), "{}", err(&made));
     let about = folder.join("fuzz-out/fuzz.json");
     let text = fs::read_to_string(&about).unwrap();
-    fs::write(&about, text.replace("\"version\": 1", "\"version\": 999")).unwrap();
+    fs::write(&about, text.replace(&format!("\"version\": {}", fuzz::corpus::VERSION), "\"version\": 999")).unwrap();
     let other = space.fuzz(&["--executions", "40"]).output().unwrap();
     assert_eq!(other.status.code(), Some(2), "{}", err(&other));
     assert!(err(&other).contains("another version"), "{}", err(&other));

@@ -12,7 +12,7 @@ use crate::case::{Case, CaseId};
 use crate::journal::{Journal, write_whole};
 
 /// Bumped when an older program cannot go on with what a newer one wrote, or the other way round.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// What a folder is a corpus of.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,8 +3,6 @@
 //! PMFuzz §3.2 and §4.5 fail at ordering points and at random places. Here: at each failure point (crash points with the same call
 //! path), everything so far in PM and nothing beyond what is guaranteed, and a seeded sample of what lies between.
 
-use std::sync::Arc;
-
 use crash::assignment::Assignment;
 use crash::image::CrashImage;
 use crash::points::Density;
@@ -12,6 +10,7 @@ use crash::survey::Survey;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk, WalkError};
 use persistency::point::PointError;
+use recover::pages::Content;
 use trace::ReadError;
 use trace::event::PoolId;
 
@@ -75,29 +74,23 @@ fn some_lines(view: &PointView<'_>, random: &mut Random) -> Assignment {
 /// The bytes of a crash image; none: no pool has appeared yet.
 fn content(image: &CrashImage<'_>, case: &RecordedCase, pools: &[std::path::PathBuf]) -> Option<Image> {
     let guaranteed = image.guaranteed();
-    let mut contents: Vec<Option<Arc<[u8]>>> = vec![None; pools.len()];
+    let mut contents: Vec<Option<Content>> = vec![None; pools.len()];
     for pool in guaranteed.pools().filter(|pool| guaranteed.has_appeared(*pool)) {
         let path = case.pools.get(pool.0 as usize)?;
         let Some(number) = pools.iter().position(|own| own == path) else { continue };
-        contents[number] = Some(Arc::from(bytes(image, pool)));
+        contents[number] = Some(of_pool(image, pool));
     }
     contents.iter().any(Option::is_some).then(|| Image::new(contents))
 }
 
-fn bytes(image: &CrashImage<'_>, pool: PoolId) -> Vec<u8> {
+fn of_pool(image: &CrashImage<'_>, pool: PoolId) -> Content {
     let guaranteed = image.guaranteed();
-    let mut bytes = vec![0; guaranteed.len(pool) as usize];
-    let mut put = |offset: usize, from: &[u8]| {
-        let end = (offset + from.len()).min(bytes.len());
-        if offset < end {
-            bytes[offset..end].copy_from_slice(&from[..end - offset]);
-        }
-    };
+    let mut content = Content::zeros(guaranteed.len(pool));
     for (number, page) in guaranteed.pages(pool) {
-        put(number as usize * page.len(), page);
+        content.put(u64::from(number) * page.len() as u64, page);
     }
-    for (line, content) in image.lines().iter().filter(|(line, _)| line.pool == pool) {
-        put(line.start().offset.0 as usize, content);
+    for (line, bytes) in image.lines().iter().filter(|(line, _)| line.pool == pool) {
+        content.put(line.start().offset.0, bytes);
     }
-    bytes
+    content
 }

@@ -2,6 +2,9 @@
 //!
 //! What the slot holds is put right before each run: lines that the run before has changed, if the starting pool is the same, or all
 //! of it. A case without a starting pool finds no file and makes it.
+//!
+//! Runs with the same starting pool and the same first operations can share those: a run stops behind them, and is forked for each of the
+//! others ([`Executor::run_after`]). Its pools then hold what the shared part left; what a run changes of it is put right as above.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,8 +12,9 @@ use std::sync::Arc;
 
 use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
+use recover::pages::{Content, PAGE};
 use recover::report::RunReport;
-use recover::server::{Server, ServerError};
+use recover::server::{Arrival, Server, ServerError};
 use recover::slot::{Slot, SlotError};
 use trace::event::PoolId;
 use verdict::end::{End, Frame};
@@ -74,9 +78,29 @@ pub struct Executor {
     /// What the slot holds, but for these lines; none: anything.
     holds: Option<ImageId>,
     dirtied: Vec<(PoolId, u64)>,
-    /// Runs so far.
+    /// A run that has stopped behind the first part of its input.
+    stopped: Option<Stopped>,
+    /// Runs in a row that did not stop where they should have.
+    passed: u32,
+    /// Runs so far, and those of them that were forked behind a beginning that they share.
     pub executions: u64,
+    pub shared: u64,
 }
+
+/// A run that serves others.
+#[derive(Debug)]
+struct Stopped {
+    start: ImageId,
+    /// What it has read of its input.
+    prefix: Vec<u8>,
+    /// What the pools held when it stopped.
+    pools: Image,
+    /// What differs from the starting pool; none: anything.
+    dirtied: Option<Vec<(PoolId, u64)>>,
+}
+
+/// Programs that have several threads between operations, or read ahead, never stop.
+const MOST_PASSED: u32 = 16;
 
 impl Executor {
     pub fn new(subject: Subject) -> Result<Executor, ExecuteError> {
@@ -86,17 +110,99 @@ impl Executor {
             files.push((path.clone(), 0));
         }
         let slot = Slot::create(&files)?;
-        Ok(Executor { subject, slot, server: None, holds: None, dirtied: Vec::new(), executions: 0 })
+        Ok(Executor {
+            subject,
+            slot,
+            server: None,
+            holds: None,
+            dirtied: Vec::new(),
+            stopped: None,
+            passed: 0,
+            executions: 0,
+            shared: 0,
+        })
     }
 
-    /// Runs the target with this input on this starting pool.
+    /// Runs the target with this input on this starting pool, from its beginning.
     pub fn run(&mut self, input: &[u8], start: &Image) -> Result<Execution, ExecuteError> {
+        self.leave()?;
         self.put(start)?;
+        let mut server = self.fed(input)?;
+        let report = server.run(&self.slot, &self.subject.limits)?;
+        Ok(self.done(server, report, start))
+    }
+
+    /// As [`run`](Self::run); what was done up to the first `prefix` bytes of the input is done once for all runs in a row that have them,
+    /// and the starting pool, in common. Where that cannot be it is [`run`](Self::run). The output is that behind the prefix.
+    pub fn run_after(&mut self, input: &[u8], prefix: usize, start: &Image) -> Result<Execution, ExecuteError> {
+        let prefix = match self.subject.delivery {
+            _ if self.passed >= MOST_PASSED => return self.run(input, start),
+            Delivery::Operations => prefix,
+            // Nobody knows how much of it a program reads at once.
+            Delivery::Stdin => 0,
+            Delivery::File(_) | Delivery::Arguments => return self.run(input, start),
+        };
+        let shared = &input[..prefix];
+        if self.stopped.as_ref().is_none_or(|stopped| stopped.start != start.id() || stopped.prefix != shared) {
+            self.leave()?;
+            self.put(start)?;
+            let mut server = self.fed(input)?;
+            match server.run_to(&self.slot, &self.subject.limits, prefix as u64)? {
+                Arrival::Ended(report) => {
+                    self.passed += 1;
+                    return Ok(self.done(server, *report, start));
+                }
+                Arrival::Stopped { dirtied, pools_replaced } => {
+                    self.passed = 0;
+                    self.server = Some(server);
+                    self.slot.adopt()?;
+                    let is_known = !pools_replaced && !start.is_none();
+                    let lines = dirtied.iter().map(|line| (line.pool, line.line.0)).collect();
+                    self.dirtied = lines;
+                    let pools = if is_known { self.changed(start)? } else { self.content()? };
+                    let dirtied = is_known.then(|| std::mem::take(&mut self.dirtied));
+                    self.dirtied.clear();
+                    self.stopped = Some(Stopped { start: start.id(), prefix: shared.to_vec(), pools, dirtied });
+                }
+            }
+            self.executions -= 1;
+        }
+        let Some(stopped) = &self.stopped else { return self.run(input, start) };
+        write_lines(&mut self.slot, &stopped.pools, &std::mem::take(&mut self.dirtied))?;
+        let mut server = self.fed(input)?;
+        let report = server.run(&self.slot, &self.subject.limits)?;
+        self.shared += 1;
+        self.dirtied = report.dirtied.iter().map(|line| (line.pool, line.line.0)).collect();
+        let trail = Trail::of(server.maps());
+        let is_stopped = server.is_stopped();
+        self.server = Some(server);
+        if report.pools_replaced || !is_stopped {
+            self.leave()?;
+            self.holds = None;
+        }
+        Ok(Execution { report, trail })
+    }
+
+    /// Ends the run that has stopped.
+    fn leave(&mut self) -> Result<(), ExecuteError> {
+        let Some(stopped) = self.stopped.take() else { return Ok(()) };
+        if let Some(server) = &mut self.server {
+            server.leave()?;
+        }
+        match stopped.dirtied {
+            Some(dirtied) => self.dirtied.extend(dirtied),
+            None => self.holds = None,
+        }
+        Ok(())
+    }
+
+    /// The server, with this input.
+    fn fed(&mut self, input: &[u8]) -> Result<Server, ExecuteError> {
         if self.subject.delivery == Delivery::Arguments {
             self.server = None;
         }
         if let Delivery::File(_) = self.subject.delivery {
-            self.slot.put(PoolId(self.subject.pools.len() as u32), input)?;
+            self.slot.put(PoolId(self.subject.pools.len() as u32), &Content::of_bytes(input))?;
         }
         let mut server = match self.server.take() {
             Some(server) => server,
@@ -106,14 +212,17 @@ impl Executor {
             server.feed(input)?;
         }
         self.executions += 1;
-        let report = server.run(&self.slot, &self.subject.limits)?;
+        Ok(server)
+    }
+
+    fn done(&mut self, server: Server, report: RunReport, start: &Image) -> Execution {
         let trail = Trail::of(server.maps());
         self.server = Some(server);
         match report.pools_replaced || start.is_none() {
             true => self.holds = None,
             false => self.dirtied.extend(report.dirtied.iter().map(|line| (line.pool, line.line.0))),
         }
-        Ok(Execution { report, trail })
+        Execution { report, trail }
     }
 
     /// Where the last run was when a signal or its time ended it; innermost frame first.
@@ -126,10 +235,26 @@ impl Executor {
         self.server.as_ref().map_or(&[], Server::maps)
     }
 
-    /// What the last run left.
+    /// What the last run, which was not one of those that share their beginning, left.
     pub fn left(&self) -> Result<Image, ExecuteError> {
-        let content = |pool: usize| Ok(self.slot.content(PoolId(pool as u32))?.map(Arc::from));
+        self.content()
+    }
+
+    fn content(&self) -> Result<Image, ExecuteError> {
+        let content = |pool: usize| self.slot.content(PoolId(pool as u32));
         let pools = (0..self.subject.pools.len()).map(content).collect::<Result<_, SlotError>>()?;
+        Ok(Image::new(pools))
+    }
+
+    /// The starting pool, with the lines that were changed.
+    fn changed(&self, start: &Image) -> Result<Image, ExecuteError> {
+        let mut pools = start.pools().to_vec();
+        for (pool, line) in &self.dirtied {
+            let Some(Some(content)) = pools.get_mut(pool.0 as usize) else { continue };
+            let mut bytes = [0; LINE as usize];
+            self.slot.read(*pool, line * LINE, &mut bytes)?;
+            content.put(line * LINE, &bytes);
+        }
         Ok(Image::new(pools))
     }
 
@@ -164,25 +289,28 @@ impl Executor {
             return self.slot.remove();
         }
         if self.holds == Some(id) {
-            for (pool, line) in dirtied {
-                let Some(Some(bytes)) = start.pools().get(pool.0 as usize) else { continue };
-                let from = (line * LINE) as usize;
-                let to = (from + LINE as usize).min(bytes.len());
-                if from < to {
-                    self.slot.write(pool, from as u64, &bytes[from..to])?;
-                }
-            }
-            return Ok(());
+            return write_lines(&mut self.slot, start, &dirtied);
         }
         self.slot.remove()?;
         for (number, pool) in start.pools().iter().enumerate() {
-            if let Some(bytes) = pool {
-                self.slot.put(PoolId(number as u32), bytes)?;
+            if let Some(content) = pool {
+                self.slot.put(PoolId(number as u32), content)?;
             }
         }
         self.holds = Some(id);
         Ok(())
     }
+}
+
+/// Puts these lines of an image into the slot.
+fn write_lines(slot: &mut Slot, image: &Image, lines: &[(PoolId, u64)]) -> Result<(), SlotError> {
+    const LINES: u64 = PAGE as u64 / LINE;
+    for (pool, line) in lines {
+        let Some(content) = image.pool(pool.0 as usize) else { continue };
+        let within = (line % LINES * LINE) as usize;
+        slot.write(*pool, line * LINE, &content.page(line / LINES)[within..within + LINE as usize])?;
+    }
+    Ok(())
 }
 
 /// One argument per line, without what no argument can hold.

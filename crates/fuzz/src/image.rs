@@ -1,8 +1,11 @@
 //! Contents of the pools between two runs.
 
 use std::fmt;
-use std::sync::Arc;
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
 
+use recover::pages::Content;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
@@ -42,16 +45,16 @@ impl TryFrom<String> for ImageId {
     }
 }
 
-/// The pools as a run finds or leaves them.
+/// The pools as a run finds or leaves them. Images that come of each other share the pages that are the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Image {
     /// By the pools' order; none: there is no such file.
-    pools: Vec<Option<Arc<[u8]>>>,
+    pools: Vec<Option<Content>>,
     id: ImageId,
 }
 
 impl Image {
-    pub fn new(pools: Vec<Option<Arc<[u8]>>>) -> Image {
+    pub fn new(pools: Vec<Option<Content>>) -> Image {
         let id = id(&pools);
         Image { pools, id }
     }
@@ -69,19 +72,46 @@ impl Image {
         self.id
     }
 
-    pub fn pools(&self) -> &[Option<Arc<[u8]>>] {
+    pub fn pools(&self) -> &[Option<Content>] {
         &self.pools
+    }
+
+    pub fn pool(&self, number: usize) -> Option<&Content> {
+        self.pools.get(number)?.as_ref()
+    }
+
+    /// Writes each pool to a file in this folder: `name.0`, `name.1` and so on.
+    pub fn write(&self, folder: &Path, name: &str) -> io::Result<()> {
+        fs::create_dir_all(folder)?;
+        for (number, pool) in self.pools.iter().enumerate() {
+            if let Some(content) = pool {
+                content.write(&File::create(folder.join(format!("{name}.{number}")))?)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What [`write`](Self::write) has written.
+    pub fn read(folder: &Path, name: &str, pools: usize) -> io::Result<Image> {
+        let pool = |number: usize| match File::open(folder.join(format!("{name}.{number}"))) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            file => Content::of(&file?).map(Some),
+        };
+        Ok(Image::new((0..pools).map(pool).collect::<io::Result<_>>()?))
     }
 }
 
-fn id(pools: &[Option<Arc<[u8]>>]) -> ImageId {
+fn id(pools: &[Option<Content>]) -> ImageId {
     if pools.iter().all(Option::is_none) {
         return ImageId::NONE;
     }
     let mut hash = Xxh3::new();
     for pool in pools {
-        hash.update(&pool.as_ref().map_or(u64::MAX, |bytes| bytes.len() as u64).to_le_bytes());
-        hash.update(pool.as_deref().unwrap_or_default());
+        hash.update(&pool.as_ref().map_or(u64::MAX, Content::len).to_le_bytes());
+        for (number, page) in pool.iter().flat_map(Content::pages) {
+            hash.update(&number.to_le_bytes());
+            hash.update(&page[..]);
+        }
     }
     ImageId(hash.digest128().max(1))
 }

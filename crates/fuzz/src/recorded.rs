@@ -129,8 +129,8 @@ fn put(subject: &Subject, start: &Image, folder: &std::path::Path) -> io::Result
         let folder = folder.join(number.to_string());
         fs::create_dir_all(&folder)?;
         let file = folder.join(path.file_name().unwrap_or(path.as_os_str()));
-        if let Some(Some(bytes)) = start.pools().get(number) {
-            fs::write(&file, bytes)?;
+        if let Some(content) = start.pool(number) {
+            content.write(&File::create(&file)?)?;
         }
         private.push(Substituted { path: path.clone(), private: file });
     }

@@ -4,13 +4,14 @@
 //! Stored is what differs from the parent, line by line, compressed; far from the root an image is stored whole, so that few steps
 //! rebuild any of them.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use recover::pages::{Content, PAGE};
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
@@ -130,7 +131,8 @@ impl Tree {
     }
 
     fn keep(&mut self, image: Arc<Image>) {
-        let size = |image: &Image| image.pools().iter().flatten().map(|pool| pool.len()).sum::<usize>();
+        let size =
+            |image: &Image| image.pools().iter().flatten().map(|pool| pool.pages().count() * PAGE).sum::<usize>();
         self.recent.push_front(image);
         let mut total: usize = self.recent.iter().map(|image| size(image)).sum();
         while total > KEPT && self.recent.len() > 1 {
@@ -147,28 +149,31 @@ fn difference(base: &Image, image: &Image) -> Vec<u8> {
             out.push(0);
             continue;
         };
-        let base = base.pools().get(number).and_then(|base| base.as_deref()).unwrap_or_default();
-        let differs = |line: &usize| {
-            let here = &pool[line * LINE..(line * LINE + LINE).min(pool.len())];
-            let from = (line * LINE).min(base.len());
-            let there = &base[from..(from + LINE).min(base.len())];
-            let common = there.len().min(here.len());
-            here[..common] != there[..common] || here[common..].iter().any(|byte| *byte != 0)
-        };
-        let lines: Vec<usize> = (0..pool.len().div_ceil(LINE)).filter(differs).collect();
+        let base = cut(base.pool(number), pool.len());
+        let pages: BTreeSet<u64> = pool.pages().chain(base.pages()).map(|(number, _)| number).collect();
+        let mut lines: Vec<(u64, &[u8; LINE])> = Vec::new();
+        for page in pages.into_iter().filter(|page| !pool.shares(&base, *page)) {
+            let (here, there) = (pool.page(page).as_chunks::<LINE>().0, base.page(page).as_chunks::<LINE>().0);
+            let first = page * here.len() as u64;
+            let pairs = here.iter().zip(there).enumerate().filter(|(_, (here, there))| here != there);
+            lines.extend(pairs.map(|(at, (here, _))| (first + at as u64, here)));
+        }
         out.push(1);
-        out.extend((pool.len() as u64).to_le_bytes());
+        out.extend(pool.len().to_le_bytes());
         out.extend((lines.len() as u64).to_le_bytes());
-        for line in lines {
-            out.extend((line as u64).to_le_bytes());
-            let mut bytes = [0; LINE];
-            let here = &pool[line * LINE..(line * LINE + LINE).min(pool.len())];
-            bytes[..here.len()].copy_from_slice(here);
-            // A vector takes everything.
-            let _ = out.write(&bytes);
+        for (line, bytes) in lines {
+            out.extend(line.to_le_bytes());
+            out.extend(bytes);
         }
     }
     out
+}
+
+/// A content with another length; nothing is all zeros.
+fn cut(content: Option<&Content>, len: u64) -> Content {
+    let mut content = content.cloned().unwrap_or_default();
+    content.set_len(len);
+    content
 }
 
 /// None: the bytes are no difference.
@@ -183,21 +188,17 @@ fn applied(base: &Image, mut difference: &[u8]) -> Option<Image> {
         let mut number = || {
             let (bytes, rest) = difference.split_first_chunk::<8>()?;
             difference = rest;
-            Some(u64::from_le_bytes(*bytes) as usize)
+            Some(u64::from_le_bytes(*bytes))
         };
         let (len, lines) = (number()?, number()?);
-        let before = base.pools().get(pools.len()).and_then(|base| base.as_deref()).unwrap_or_default();
-        let mut pool = before[..before.len().min(len)].to_vec();
-        pool.resize(len, 0);
+        let mut pool = cut(base.pool(pools.len()), len);
         for _ in 0..lines {
             let (line, rest) = difference.split_first_chunk::<8>()?;
             let (bytes, rest) = rest.split_first_chunk::<LINE>()?;
             difference = rest;
-            let at = (u64::from_le_bytes(*line) as usize).checked_mul(LINE)?;
-            let to = pool.get_mut(at..(at + LINE).min(len))?;
-            to.copy_from_slice(&bytes[..to.len()]);
+            pool.put(u64::from_le_bytes(*line).checked_mul(LINE as u64).filter(|at| *at < len)?, bytes);
         }
-        pools.push(Some(Arc::from(pool)));
+        pools.push(Some(pool));
     }
     Some(Image::new(pools))
 }
@@ -208,15 +209,14 @@ mod tests {
     use crate::random::Random;
 
     fn changed(image: &Image, random: &mut Random) -> Image {
-        let mut pool = image.pools()[0].as_deref().unwrap_or_default().to_vec();
-        pool.resize((pool.len() + random.index(300)).max(40).saturating_sub(random.index(100)), 0);
+        let mut pool = image.pool(0).cloned().unwrap_or_default();
+        let longer = (pool.len() + random.below(9000)).max(4000);
+        pool.set_len(longer - random.below(4000));
         for _ in 0..3 {
-            let at = random.index(pool.len());
-            if let Some(byte) = pool.get_mut(at) {
-                *byte = random.draw() as u8;
-            }
+            let at = random.below(pool.len());
+            pool.put(at, &[random.draw() as u8]);
         }
-        Image::new(vec![Some(Arc::from(pool)), (!random.once_in(5)).then(|| Arc::from([7u8; 65]))])
+        Image::new(vec![Some(pool), (!random.once_in(5)).then(|| Content::of_bytes(&[7; 65]))])
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub mod command;
 mod folders;
 mod leftovers;
 pub mod native;
+pub mod pages;
 pub mod place;
 pub mod report;
 mod scratch;

@@ -15,6 +15,7 @@ use supervise::fork_server::ForkServer;
 use trace::FileTree;
 use trace::event::PoolId;
 
+use crate::pages::{self, Content};
 use crate::place::Place;
 use crate::space::{self, Space};
 
@@ -149,26 +150,43 @@ impl Slot {
         fs::metadata(&self.pools.get(pool.0 as usize)?.path).ok()
     }
 
-    /// What the file that stands for a pool holds now, whoever made it; none: there is no file.
-    pub fn content(&self, pool: PoolId) -> Result<Option<Vec<u8>>, SlotError> {
+    /// What the file that stands for a pool holds now, whoever made it; none: there is no file. Of a file in memory only those pages are
+    /// looked at that somebody has written.
+    pub fn content(&self, pool: PoolId) -> Result<Option<Content>, SlotError> {
         let Some(private) = self.pools.get(pool.0 as usize) else { return Ok(None) };
-        match fs::read(&private.path) {
-            Ok(bytes) => Ok(Some(bytes)),
+        match File::open(&private.path).and_then(|file| Content::of(&file)) {
+            Ok(content) => Ok(Some(content)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             Err(error) => Err(failed("read", &private.pool)(error)),
         }
     }
 
     /// Makes the file that stands for a pool anew with this content. Zeros take no room.
-    pub fn put(&mut self, pool: PoolId, bytes: &[u8]) -> Result<(), SlotError> {
-        const PAGE: usize = 4096;
+    pub fn put(&mut self, pool: PoolId, content: &Content) -> Result<(), SlotError> {
         let Some(private) = self.pools.get_mut(pool.0 as usize) else { return Ok(()) };
         private.file = create(&private.path).map_err(failed("create", &private.pool))?;
-        private.set_len(bytes.len() as u64)?;
-        for (number, page) in bytes.chunks(PAGE).enumerate().filter(|(_, page)| page.iter().any(|byte| *byte != 0)) {
-            private.file.write_all_at(page, (number * PAGE) as u64).map_err(failed("fill", &private.pool))?;
+        private.set_len(content.len())?;
+        content.write(&private.file).map_err(failed("fill", &private.pool))
+    }
+
+    /// After a run that made pools itself: the stand-ins are what it has made.
+    pub fn adopt(&mut self) -> Result<(), SlotError> {
+        for private in &mut self.pools {
+            let opened = OpenOptions::new().read(true).write(true).open(&private.path);
+            let file = match opened {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                opened => opened.map_err(failed("open", &private.pool))?,
+            };
+            private.len = file.metadata().map_err(failed("look at", &private.pool))?.len();
+            private.file = file;
         }
         Ok(())
+    }
+
+    /// Bytes of a stand-in; zeros beyond its end.
+    pub fn read(&self, pool: PoolId, offset: u64, bytes: &mut [u8]) -> Result<(), SlotError> {
+        let Some(private) = self.pools.get(pool.0 as usize) else { return Ok(()) };
+        pages::read_zeros_beyond(&private.file, offset, bytes).map_err(failed("read", &private.pool))
     }
 
     /// Takes the files away: the program finds no pool. [`renew`](Self::renew) brings them back.

@@ -61,11 +61,7 @@ impl Findings {
         let case = folder.join("case");
         fs::create_dir_all(&case)?;
         fs::write(case.join("input"), input)?;
-        for (number, pool) in start.pools().iter().enumerate() {
-            if let Some(bytes) = pool {
-                fs::write(case.join(format!("start.{number}")), bytes)?;
-            }
-        }
+        start.write(&case, "start")?;
         self.journal.add(&found)?;
         self.by_id.insert(found.finding.id.clone(), self.found.len());
         self.found.push(found);

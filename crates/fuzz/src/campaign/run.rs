@@ -210,7 +210,7 @@ impl Shared<'_> {
                 None => std::thread::sleep(Duration::from_millis(5)),
                 Some(Unit::Seed(input)) => {
                     let root = Arc::new(self.campaign.root.clone());
-                    self.try_one(&mut executor, None, &input, &root)?;
+                    self.try_one(&mut executor, None, &input, 0, &root)?;
                     let mut state = self.state();
                     if state.corpus.cases().is_empty() {
                         // It broke down: without any case there is nothing to mutate.
@@ -222,10 +222,11 @@ impl Shared<'_> {
                     }
                 }
                 Some(Unit::Mutate { parent, input, other, start, elsewhere, mut random, count }) => {
+                    let kept = if elsewhere { 0 } else { self.kept(&input, &mut random) };
                     for _ in 0..count {
                         let from = if elsewhere { self.shortened(&input, &mut random) } else { input.to_vec() };
-                        let mutant = self.campaign.inputs.mutate(&from, &other, &mut random);
-                        self.try_one(&mut executor, Some(parent), &mutant, &start)?;
+                        let mutant = self.campaign.inputs.mutate_after(&from, kept, &other, &mut random);
+                        self.try_one(&mut executor, Some(parent), &mutant, kept, &start)?;
                         if self.is_stopped() || self.state().is_over() {
                             break;
                         }
@@ -252,28 +253,44 @@ impl Shared<'_> {
         input[parts[first].start..parts[last].end].to_vec()
     }
 
-    /// Runs an input; if there is news, keeps it.
+    /// How much of an input the mutants of a batch share: none of it, or up to one of its parts, the later the likelier. They are forked
+    /// behind it.
+    fn kept(&self, input: &[u8], random: &mut Random) -> usize {
+        let parts = self.campaign.inputs.parts(input);
+        if parts.len() < 2 || random.once_in(3) {
+            return 0;
+        }
+        let back = random.small(parts.len() - 1);
+        parts[parts.len() - back].start
+    }
+
+    /// Runs an input, whose first `kept` bytes it shares with those before it; if there is news, keeps it.
     fn try_one(
         &self,
         executor: &mut Executor,
         parent: Option<CaseId>,
         input: &[u8],
+        kept: usize,
         start: &Arc<Image>,
     ) -> Result<(), CampaignError> {
-        let execution = executor.run(input, start)?;
+        let execution = executor.run_after(input, kept, start)?;
         let is_news = {
             let mut state = self.state();
             state.executions += 1;
-            if !execution.is_orderly() {
-                return self.broke_down(&mut state, executor, &execution, input, start);
-            }
             state.covered.news(&execution.trail).priority().is_some()
         };
-        if !is_news {
+        if execution.is_orderly() && !is_news {
+            return Ok(());
+        }
+        // Once more, all of it: what it leaves, and whether it does the same again.
+        let again = executor.run(input, start)?;
+        if !again.is_orderly() {
+            return self.broke_down(&mut self.state(), executor, &again, input, start);
+        }
+        if !execution.is_orderly() {
             return Ok(());
         }
         let left = Arc::new(executor.left()?);
-        let again = executor.run(input, start)?;
         let stable = again.trail == execution.trail;
         let first = execution.trail.pm().count();
         let trail = if stable { execution.trail } else { common(&execution.trail, &again.trail) };

@@ -18,6 +18,12 @@ pub trait Inputs: Debug + Send + Sync {
     /// Another input, made of one that is worth it and perhaps of a second one.
     fn mutate(&self, input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8>;
 
+    /// As [`mutate`](Self::mutate), but the first `kept` bytes, which are whole parts, stay as they are.
+    fn mutate_after(&self, input: &[u8], kept: usize, other: &[u8], random: &mut Random) -> Vec<u8> {
+        let (head, tail) = input.split_at(kept);
+        [head, &self.mutate(tail, other, random)].concat()
+    }
+
     /// Parts that can be left out, to make an input shorter.
     fn parts(&self, input: &[u8]) -> Vec<Range<usize>>;
 

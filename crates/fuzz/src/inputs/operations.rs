@@ -22,6 +22,9 @@ pub struct Operations {
     grammar: Grammar,
 }
 
+/// Keys, each with the kind of the operation that named it last.
+type Keys = BTreeMap<u64, usize>;
+
 /// One operation; lines that the grammar does not know are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Line {
@@ -97,8 +100,12 @@ impl Operations {
     }
 
     /// Keys that these operations name, each with the kind that named it last.
-    fn keys(&self, lines: &[Line]) -> BTreeMap<u64, usize> {
-        let mut keys = BTreeMap::new();
+    fn keys(&self, lines: &[Line]) -> Keys {
+        self.keys_after(&Keys::new(), lines)
+    }
+
+    fn keys_after(&self, before: &Keys, lines: &[Line]) -> Keys {
+        let mut keys = before.clone();
         for line in lines {
             let Line::Known { kind, numbers } = line else { continue };
             for (hole, number) in self.holes(*kind).zip(numbers) {
@@ -110,9 +117,8 @@ impl Operations {
         keys
     }
 
-    /// An operation that may come after these.
-    fn made(&self, before: &[Line], random: &mut Random) -> Line {
-        let keys = self.keys(before);
+    /// An operation that may come after those that name these keys.
+    fn made(&self, keys: &Keys, random: &mut Random) -> Line {
         let weights: u64 = self.grammar.kinds.iter().map(|kind| u64::from(kind.weight)).sum();
         let mut left = random.below(weights);
         let chosen = self.grammar.kinds.iter().position(|kind| {
@@ -121,11 +127,11 @@ impl Operations {
             here
         });
         let kind = chosen.unwrap_or(0);
-        let numbers = self.holes(kind).map(|hole| self.number(hole, &keys, random)).collect();
+        let numbers = self.holes(kind).map(|hole| self.number(hole, keys, random)).collect();
         Line::Known { kind, numbers }
     }
 
-    fn number(&self, hole: Hole, keys: &BTreeMap<u64, usize>, random: &mut Random) -> u64 {
+    fn number(&self, hole: Hole, keys: &Keys, random: &mut Random) -> u64 {
         let fresh = |random: &mut Random| match random.below(4) {
             // Small keys meet each other.
             0 => random.below(self.grammar.keys.min(64)),
@@ -156,7 +162,7 @@ impl Operations {
     }
 
     /// A key whose last operation was of some kind: one that was inserted, or removed, or read.
-    fn used(&self, keys: &BTreeMap<u64, usize>, random: &mut Random) -> u64 {
+    fn used(&self, keys: &Keys, random: &mut Random) -> u64 {
         let kind = random.index(self.grammar.kinds.len());
         let of_kind: Vec<u64> = keys.iter().filter(|(_, last)| **last == kind).map(|(key, _)| *key).collect();
         let all: Vec<u64> = keys.keys().copied().collect();
@@ -167,7 +173,7 @@ impl Operations {
     }
 
     /// Next to a key that was used, or one that shares its low bits: they meet in nodes and in buckets.
-    fn beside(&self, keys: &BTreeMap<u64, usize>, random: &mut Random) -> u64 {
+    fn beside(&self, keys: &Keys, random: &mut Random) -> u64 {
         let key = self.used(keys, random);
         let key = match random.below(4) {
             0 => key.wrapping_add(1),
@@ -177,7 +183,8 @@ impl Operations {
         key % self.grammar.keys
     }
 
-    fn once(&self, lines: &mut Vec<Line>, other: &[u8], random: &mut Random) {
+    /// Mutates `lines`, which come after operations that name the keys `before`.
+    fn once(&self, before: &Keys, lines: &mut Vec<Line>, other: &[u8], random: &mut Random) {
         let len = lines.len();
         let at = random.index(len + 1);
         match random.below(10) {
@@ -185,7 +192,7 @@ impl Operations {
             0 | 1 => {
                 for number in 0..random.small(4) {
                     let at = (at + number).min(lines.len());
-                    let made = self.made(&lines[..at], random);
+                    let made = self.made(&self.keys_after(before, &lines[..at]), random);
                     lines.insert(at, made);
                 }
             }
@@ -214,7 +221,7 @@ impl Operations {
             // Another key or value.
             6 | 7 if len > 0 => {
                 let at = random.index(len);
-                let keys = self.keys(&lines[..at]);
+                let keys = self.keys_after(before, &lines[..at]);
                 let Line::Known { kind, numbers } = &lines[at] else { return };
                 let (kind, mut numbers) = (*kind, numbers.clone());
                 let hole = random.index(numbers.len());
@@ -225,15 +232,17 @@ impl Operations {
             }
             // Grow until something gives: as much again, of new operations.
             8 => {
+                let mut keys = self.keys_after(before, lines);
                 for _ in 0..random.small(len.max(FIRST)) {
-                    let made = self.made(lines, random);
+                    let made = self.made(&keys, random);
+                    keys = self.keys_after(&keys, std::slice::from_ref(&made));
                     lines.push(made);
                 }
             }
             // Many of one kind, on the keys that are there: empty it, or fill it.
             _ => {
                 let kind = random.index(self.grammar.kinds.len());
-                let keys: Vec<u64> = self.keys(lines).into_keys().collect();
+                let keys: Vec<u64> = self.keys_after(before, lines).into_keys().collect();
                 let from = random.index(keys.len());
                 for key in keys.into_iter().skip(from).take(random.small(64)) {
                     let known = BTreeMap::from([(key, kind)]);
@@ -253,23 +262,29 @@ impl Inputs for Operations {
     fn first(&self, random: &mut Random) -> Vec<u8> {
         let mut lines = Vec::new();
         for _ in 0..FIRST {
-            let made = self.made(&lines, random);
+            let made = self.made(&self.keys(&lines), random);
             lines.push(made);
         }
         self.write(&lines)
     }
 
     fn mutate(&self, input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
-        let mut lines = self.read(input);
+        self.mutate_after(input, 0, other, random)
+    }
+
+    fn mutate_after(&self, input: &[u8], kept: usize, other: &[u8], random: &mut Random) -> Vec<u8> {
+        let (head, tail) = input.split_at(kept);
+        let (before, mut lines) = (self.read(head), self.read(tail));
+        let keys = self.keys(&before);
         for _ in 0..random.small(4) {
-            self.once(&mut lines, other, random);
+            self.once(&keys, &mut lines, other, random);
         }
-        lines.truncate(MOST);
+        lines.truncate(MOST.saturating_sub(before.len()).max(1));
         if lines.is_empty() {
-            let made = self.made(&lines, random);
+            let made = self.made(&keys, random);
             lines.push(made);
         }
-        self.write(&lines)
+        [head, &self.write(&lines)].concat()
     }
 
     fn parts(&self, input: &[u8]) -> Vec<Range<usize>> {

@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 use std::env;
-use std::fs;
+use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use fuzz::execute::Subject;
 use fuzz::image::Image;
 use fuzz::recorded::{RecordedCase, record_case};
+use recover::pages::Content;
 use trace::event::PoolId;
 
 /// The pools of a program.
@@ -56,19 +56,13 @@ pub fn pools(subject: &Subject, input: &[u8], pm: &[String]) -> Result<(Pools, R
             continue;
         }
         if there.has(&path) {
-            let mut bytes = vec![0; pool.info.len as usize];
-            let put = |page: u64, content: &[u8]| {
-                let at = page as usize * content.len();
-                let end = (at + content.len()).min(bytes.len());
-                if at < end {
-                    bytes[at..end].copy_from_slice(&content[..end - at]);
-                }
-            };
+            let mut content = Content::zeros(pool.info.len);
+            let put = |number: u64, page: &[u8]| content.put(number * page.len() as u64, page);
             let read = recorded.reader.initial_pages(PoolId(number as u32), put);
             read.map_err(|error| error.to_string())?;
             let failed = |error| format!("cannot put {} back as it was: {error}", path.display());
-            fs::write(&path, &bytes).map_err(failed)?;
-            contents.push(Some(Arc::from(bytes)));
+            File::create(&path).and_then(|file| content.write(&file)).map_err(failed)?;
+            contents.push(Some(content));
         } else {
             // It was not there before, and is not there for the first case.
             let _ = fs::remove_file(&path);

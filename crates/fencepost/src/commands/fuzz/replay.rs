@@ -61,10 +61,11 @@ impl Replay {
         };
         let execution = executor.run(&input, &start).map_err(|e| text(&e))?;
         if let Some(folder) = &self.keep {
-            write(folder, "start", &start)
+            start
+                .write(folder, "start")
                 .and_then(|()| {
                     fs::write(folder.join("input"), &input)?;
-                    write(folder, "left", &executor.left().map_err(io::Error::other)?)
+                    executor.left().map_err(io::Error::other)?.write(folder, "left")
                 })
                 .map_err(|error| format!("cannot write to {}: {error}", folder.display()))?;
         }
@@ -85,8 +86,9 @@ impl Replay {
     fn of_finding(&self, folder: &std::path::Path, pools: usize) -> Result<(Vec<u8>, Arc<Image>), String> {
         let input = fs::read(folder.join("input"))
             .map_err(|error| format!("cannot read {}: {error}", folder.join("input").display()))?;
-        let pool = |number: usize| fs::read(folder.join(format!("start.{number}"))).ok().map(Arc::from);
-        Ok((input, Arc::new(Image::new((0..pools).map(pool).collect()))))
+        let start = Image::read(folder, "start", pools)
+            .map_err(|error| format!("cannot read the starting pool in {}: {error}", folder.display()))?;
+        Ok((input, Arc::new(start)))
     }
 
     /// Every case that its starting pool comes from is run again; the images must be those that are stored.
@@ -136,16 +138,6 @@ pub fn subject_of(about: &About, folder: &std::path::Path) -> Result<Subject, St
         _ => Delivery::File(std::env::current_dir().unwrap_or_default().join(folder).join("input")),
     };
     Ok(Subject { command, delivery, pools: about.pools.clone(), limits: Limits::default() })
-}
-
-fn write(folder: &std::path::Path, name: &str, image: &Image) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    for (number, pool) in image.pools().iter().enumerate() {
-        if let Some(bytes) = pool {
-            fs::write(folder.join(format!("{name}.{number}")), bytes)?;
-        }
-    }
-    Ok(())
 }
 
 fn ended(end: &End) -> String {

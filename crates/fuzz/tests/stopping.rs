@@ -1,0 +1,67 @@
+//! Runs that share their beginning, and are forked behind it, do what runs from the beginning do: the same maps, and the same pools.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use fuzz::execute::{Delivery, Executor, Subject};
+use fuzz::image::Image;
+use fuzz::inputs::Inputs;
+use fuzz::inputs::operations::Operations;
+use fuzz::random::Random;
+use operation::grammar::Grammar;
+use recover::command::{Command, Input};
+use recover::limits::Limits;
+use targets::crash::{TWIN, rare};
+
+fn executor(name: &str, space: &Path) -> (Executor, Operations) {
+    let target = rare().unwrap().into_iter().find(|target| target.name == name).expect("it is in targets/fuzz");
+    let program = target.build(TWIN, &Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz")).unwrap();
+    let pool = space.join("pool");
+    let words: Vec<OsString> = target.run_command(&program, &pool).into_iter().map(Into::into).collect();
+    let command = Command {
+        program: words[0].clone().into(),
+        args: words[1..].to_vec(),
+        env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+        dir: space.to_owned(),
+        stdin: Input::Empty,
+    };
+    let subject = Subject { command, delivery: Delivery::Operations, pools: vec![pool], limits: Limits::default() };
+    let grammar = std::fs::read_to_string(target.grammar.unwrap()).unwrap();
+    (Executor::new(subject).unwrap(), Operations::new(Grammar::parse(&grammar).unwrap()))
+}
+
+#[test]
+fn sharing_a_beginning_changes_nothing() {
+    if !supervise::probe::is_embedded() {
+        return targets::skip("this build has no probe");
+    }
+    let space = tempfile::tempdir().unwrap();
+    for name in ["c/ring", "c/table"] {
+        let (mut shared, inputs) = executor(name, space.path());
+        let (mut plain, _) = executor(name, space.path());
+        let mut random = Random::new(11);
+        let mut start = Image::none(1);
+        let mut input = inputs.first(&mut random);
+        for round in 0..6 {
+            let parts = inputs.parts(&input);
+            let kept = parts[random.index(parts.len())].start;
+            for _ in 0..4 {
+                let mutant = inputs.mutate_after(&input, kept, &input, &mut random);
+                assert!(mutant.starts_with(&input[..kept]));
+                let forked = shared.run_after(&mutant, kept, &start).unwrap();
+                let whole = plain.run(&mutant, &start).unwrap();
+                assert_eq!(forked.report.end, whole.report.end, "{name}, round {round}");
+                assert_eq!(forked.trail, whole.trail, "{name}, round {round}, {kept} of {} bytes", mutant.len());
+                // And the forks have left nothing behind for a run from the beginning.
+                if random.once_in(3) {
+                    let again = shared.run(&mutant, &start).unwrap();
+                    assert_eq!(again.trail, whole.trail, "{name}, round {round}");
+                    assert_eq!(shared.left().unwrap().id(), plain.left().unwrap().id(), "{name}, round {round}");
+                }
+                input = mutant;
+            }
+            start = plain.left().unwrap();
+        }
+        assert!(shared.shared > 0, "{name}: nothing was ever forked behind its beginning");
+    }
+}
