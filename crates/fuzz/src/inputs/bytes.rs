@@ -10,6 +10,9 @@ const MOST: usize = 16 << 10;
 /// Parts that an input is cut into to make it shorter.
 const PARTS: usize = 64;
 
+/// Mutations of one mutant.
+const MOST_AT_ONCE: usize = 8;
+
 const INTERESTING: [u64; 12] =
     [0, 1, 0x7f, 0x80, 0xff, 0x100, 0x7fff, 0x8000, 0xffff, 0x7fff_ffff, 0xffff_ffff, u64::MAX];
 
@@ -78,7 +81,7 @@ impl Inputs for Bytes {
 
     fn mutate(&self, input: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
         let mut bytes = input.to_vec();
-        for _ in 0..random.small(16) {
+        for _ in 0..random.small(MOST_AT_ONCE) {
             self.once(&mut bytes, other, random);
         }
         bytes.truncate(MOST);
@@ -101,6 +104,26 @@ fn stretch(len: usize, random: &mut Random) -> Range<usize> {
 }
 
 impl Bytes {
+    /// A place where words may meet: the end, either side of a word that is there, or anywhere.
+    fn seam(&self, bytes: &[u8], random: &mut Random) -> usize {
+        let anywhere = random.index(bytes.len() + 1);
+        match random.below(3) {
+            0 => bytes.len(),
+            1 => {
+                let Some(word) = random.pick(&self.dictionary).filter(|word| !word.is_empty()) else { return anywhere };
+                let places: Vec<usize> = bytes
+                    .windows(word.len())
+                    .enumerate()
+                    .filter(|(_, at)| **at == word[..])
+                    .map(|(at, _)| at)
+                    .collect();
+                let before = random.once_in(2);
+                random.pick(&places).map_or(anywhere, |at| if before { *at } else { at + word.len() })
+            }
+            _ => anywhere,
+        }
+    }
+
     fn once(&self, bytes: &mut Vec<u8>, other: &[u8], random: &mut Random) {
         let at = random.index(bytes.len());
         match random.below(if self.dictionary.is_empty() { 10 } else { 14 }) {
@@ -128,10 +151,17 @@ impl Bytes {
             }
             9 => change_number(bytes, at, random),
             _ => {
-                let word = random.pick(&self.dictionary).cloned().unwrap_or_default();
-                let replaced = if random.once_in(2) { word.len() } else { 0 };
+                let at = self.seam(bytes, random);
+                let mut words = Vec::new();
+                for _ in 0..random.small(4) {
+                    words.extend_from_slice(random.pick(&self.dictionary).map_or(&[][..], |word| word));
+                    if random.once_in(4) {
+                        words.extend_from_slice(random.below(10).to_string().as_bytes());
+                    }
+                }
+                let replaced = if random.once_in(2) { words.len() } else { 0 };
                 let to = (at + replaced).min(bytes.len());
-                bytes.splice(at..to, word);
+                bytes.splice(at..to, words);
             }
         }
     }
