@@ -1,6 +1,8 @@
 //! The map examples of Debian's `libpmemobj-dev`: built from the package's own files, and a workload for them.
 
 use std::fmt::Write as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -14,8 +16,8 @@ pub const MAPS: [&str; 7] = ["btree", "rbtree", "ctree", "hashmap_tx", "hashmap_
 pub const RTREE_OPERATIONS: u32 = 50_000;
 
 const EXAMPLES: &str = "/usr/share/doc/libpmemobj-dev/examples";
-const SOURCES: [&str; 18] = [
-    "map/mapcli.c",
+const DRIVER: &str = "map/mapcli.c";
+const SOURCES: [&str; 17] = [
     "map/map.c",
     "map/map_btree.c",
     "map/map_ctree.c",
@@ -45,7 +47,62 @@ pub fn build_mapcli_for_afl(folder: &Path) -> Result<PathBuf, TargetError> {
     build(Command::new("afl-cc"), &folder.join("mapcli-afl"), &["fresh_pool.c"])
 }
 
-fn build(mut command: Command, output: &Path, more: &[&str]) -> Result<PathBuf, TargetError> {
+/// Which `mapcli` it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// As Debian has it.
+    Debian,
+    /// As it was when PMFuzz found its bugs 1 to 5: the map is made only when the pool is.
+    MakesOnce,
+    /// As it was for bug 6: it leaves out what `hashmap_atomic` needs after a crash.
+    NeverRecovers,
+}
+
+impl Driver {
+    /// Its name, and what differs from Debian's source: each text, and what stands there instead.
+    fn changes(self) -> (&'static str, &'static [(&'static str, &'static str)]) {
+        match self {
+            Driver::Debian => ("mapcli", &[]),
+            Driver::MakesOnce => (
+                "mapcli-makes-once",
+                &[
+                    ("if (TOID_IS_NULL(map)) {", "if (made) {"),
+                    ("root = POBJ_ROOT", "made = 1; root = POBJ_ROOT"),
+                    ("const char *path = argv[2];", "const char *path = argv[2]; int made = 0;"),
+                ],
+            ),
+            Driver::NeverRecovers => ("mapcli-never-recovers", &[("if (ops) {", "if (0) {")]),
+        }
+    }
+}
+
+/// Builds a `mapcli` with a bug that Debian's has no more.
+pub fn build_driver(folder: &Path, driver: Driver) -> Result<PathBuf, TargetError> {
+    let (name, changes) = driver.changes();
+    let original = Path::new(EXAMPLES).join(DRIVER);
+    if changes.is_empty() || !original.exists() {
+        return build_mapcli(folder);
+    }
+    let mut text = fs::read_to_string(&original).map_err(TargetError::io(&original))?;
+    for (from, to) in changes {
+        if !text.contains(from) {
+            let other = io::Error::new(io::ErrorKind::InvalidData, format!("another version: it has no `{from}`"));
+            return Err(TargetError::io(&original)(other));
+        }
+        // Only the first: the pool is made before it is opened.
+        text = text.replacen(from, to, 1);
+    }
+    let changed = folder.join(format!("{name}.c"));
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&changed, text));
+    written.map_err(TargetError::io(&changed))?;
+    build_from(Command::new("cc"), &folder.join(name), &changed, &[])
+}
+
+fn build(command: Command, output: &Path, more: &[&str]) -> Result<PathBuf, TargetError> {
+    build_from(command, output, &Path::new(EXAMPLES).join(DRIVER), more)
+}
+
+fn build_from(mut command: Command, output: &Path, driver: &Path, more: &[&str]) -> Result<PathBuf, TargetError> {
     let examples = Path::new(EXAMPLES);
     if !examples.join("map/mapcli.c").exists() {
         return Err(TargetError::NoPmdk { path: examples.to_owned() });
@@ -55,7 +112,8 @@ fn build(mut command: Command, output: &Path, more: &[&str]) -> Result<PathBuf, 
     for include in ["", "map", "hashmap", "tree_map", "list_map"] {
         command.arg("-I").arg(examples.join(include));
     }
-    let mut sources: Vec<PathBuf> = SOURCES.iter().map(|name| examples.join(name)).collect();
+    let mut sources: Vec<PathBuf> = vec![driver.to_owned()];
+    sources.extend(SOURCES.iter().map(|name| examples.join(name)));
     sources.extend(more.iter().map(|name| own.join(name)));
     command.args(&sources).args(["-lpmemobj", "-lpmem", "-pthread"]);
     sources.push(own.join("ex_common.h"));

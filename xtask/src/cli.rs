@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench, bench_lint, blind, book, build, conformance, file_systems, fuzz_targets, licences, pmdk, real_programs,
-    test, vm_kit,
+    bench, bench_lint, blind, book, build, conformance, file_systems, fuzz_maps, fuzz_targets, licences, pmdk,
+    real_programs, test, vm_kit,
 };
 
 /// Chores of the Fencepost project.
@@ -34,6 +34,8 @@ enum Chore {
     VmKit,
     /// Fuzz every program of `targets/fuzz`: each bug is found, each twin stays clean.
     FuzzTargets(fuzz_targets::FuzzTargets),
+    /// Fuzz PMDK's maps for the bugs that PMFuzz found in them.
+    FuzzMaps(fuzz_maps::FuzzMaps),
     /// Which technique finds which seeded bug of our file system. Takes many minutes.
     FsBugs(file_systems::FsBugs),
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
@@ -76,6 +78,7 @@ impl Cli {
             Chore::RealPrograms(chore) => chore.run(),
             Chore::VmKit => vm_kit::run(),
             Chore::FuzzTargets(chore) => chore.run(),
+            Chore::FuzzMaps(chore) => chore.run(),
             Chore::FsBugs(chore) => chore.run(),
             Chore::Test(chore) => chore.run(),
             Chore::Blind(chore) => chore.run(),

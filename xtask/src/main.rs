@@ -8,6 +8,7 @@ mod build;
 mod cli;
 mod conformance;
 mod file_systems;
+mod fuzz_maps;
 mod fuzz_targets;
 mod licences;
 mod pmdk;

@@ -16,7 +16,7 @@ use crate::build;
 use crate::scratch::Scratch;
 
 /// Operations of PMDK's `mapcli`.
-const MAP_GRAMMAR: &str = include_str!("infer_map.toml");
+pub const MAP_GRAMMAR: &str = include_str!("infer_map.toml");
 const SEED: &str = "i 1\n";
 
 #[derive(Args, Debug)]

@@ -22,5 +22,5 @@ mod workload;
 pub use chore::RecordBench;
 pub use compare::CompareBench;
 pub use crash::CrashBench;
-pub use fuzz::FuzzBench;
+pub use fuzz::{FuzzBench, MAP_GRAMMAR};
 pub use infer::InferBench;
