@@ -87,7 +87,7 @@ fn of_pool(image: &CrashImage<'_>, pool: PoolId) -> Content {
     let guaranteed = image.guaranteed();
     let mut content = Content::zeros(guaranteed.len(pool));
     for (number, page) in guaranteed.pages(pool) {
-        content.put(u64::from(number) * page.len() as u64, page);
+        content.put(number * page.len() as u64, page);
     }
     for (line, bytes) in image.lines().iter().filter(|(line, _)| line.pool == pool) {
         content.put(line.start().offset.0, bytes);

@@ -140,7 +140,7 @@ impl Campaign<'_> {
         let saved = state.save(true);
         results.into_iter().collect::<Result<(), CampaignError>>()?;
         saved?;
-        if state.covered.pm_transitions == 0 && state.executions > 0 {
+        if state.covered.pm_transitions == 0 && state.executions > 0 && state.findings.all().is_empty() {
             return Err(CampaignError::NoPm(state.executions));
         }
         Ok(state)
