@@ -1,6 +1,8 @@
 //! From the outcomes of a search to root causes, each analysed once.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use crash::assignment::Assignment;
 use crash::assumed::without_assumptions;
@@ -19,6 +21,7 @@ use trace::{ReadError, TraceReader};
 use verdict::symptom::{Symptom, SymptomKey};
 use verdict::verdict::Verdict;
 
+use crate::ahead::{Ahead, Part};
 use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
 use crate::minimise::{Minimal, minimise};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
@@ -60,7 +63,7 @@ impl RootCause {
 }
 
 /// What came of the analysis.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Analysis {
     pub causes: Vec<RootCause>,
     /// Failing states for whose analysis there was no time.
@@ -75,7 +78,7 @@ pub struct Allowance<'a> {
     pub runs_per_cause: u32,
     pub causes: usize,
     /// Is there no time for more? Asked before each failing state.
-    pub is_over: &'a dyn Fn() -> bool,
+    pub is_over: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl Default for Allowance<'_> {
@@ -113,22 +116,22 @@ impl AnalyseError {
     }
 }
 
-/// Finds the causes of all failing states, in the order of the trace.
-pub fn analyse<R: Recovery>(
+/// Finds the causes of all failing states, in the order of the trace, with one worker per recovery.
+pub fn analyse<R: Recovery + Send>(
     reader: &TraceReader,
     rules: Rules,
     outcomes: &[PointOutcome],
     mut memory: VerdictCache,
-    recovery: &mut R,
+    recoveries: &mut [R],
     allowance: Allowance<'_>,
 ) -> Result<Analysis, AnalyseError> {
     let mut analyser = Analyser::default();
-    analyser.take(reader, rules, outcomes, &mut memory, recovery, allowance)?;
+    analyser.take(reader, rules, outcomes, &mut memory, recoveries, allowance)?;
     Ok(analyser.finish())
 }
 
 /// Takes the outcomes of one search after another, and remembers the causes that it knows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct Analyser {
     known: Known,
     analysis: Analysis,
@@ -140,17 +143,76 @@ impl Analyser {
         &self.analysis.causes
     }
 
-    /// Finds the causes of these failing states. They are states under the repairs that `memory` assumes.
-    pub fn take<R: Recovery>(
+    /// Finds the causes of these failing states. They are states under the repairs that `memory` assumes. The first worker takes them all, in
+    /// order; the others [run ahead](crate::ahead), so that it finds most verdicts known.
+    pub fn take<R: Recovery + Send>(
         &mut self,
         reader: &TraceReader,
         rules: Rules,
         outcomes: &[PointOutcome],
         memory: &mut VerdictCache,
-        recovery: &mut R,
+        recoveries: &mut [R],
         allowance: Allowance<'_>,
     ) -> Result<(), AnalyseError> {
-        take(self, reader, rules, outcomes, memory, recovery, allowance)
+        let Some((own, others)) = recoveries.split_first_mut() else { return Ok(()) };
+        memory.forget_images();
+        let ahead = Ahead::new(outcomes, others.len());
+        let task = Task { reader, rules, allowance };
+        let runs = AtomicU64::new(0);
+        let taken = std::thread::scope(|scope| {
+            for recovery in others {
+                let (scout, memory, ahead, runs) = (self.clone(), memory.share(), &ahead, &runs);
+                scope.spawn(move || {
+                    runs.fetch_add(scout.run_ahead(task, outcomes, memory, recovery, ahead), Ordering::Relaxed)
+                });
+            }
+            let taken = self.take_all(task, outcomes, memory, own, &ahead);
+            ahead.end();
+            taken
+        });
+        self.analysis.runs += runs.into_inner();
+        taken
+    }
+
+    fn take_all<R: Recovery>(
+        &mut self,
+        task: Task<'_>,
+        outcomes: &[PointOutcome],
+        memory: &mut VerdictCache,
+        recovery: &mut R,
+        ahead: &Ahead,
+    ) -> Result<(), AnalyseError> {
+        let mut worker = Worker::new(task, memory, recovery)?;
+        for (number, outcome) in outcomes.iter().enumerate() {
+            let reach = |state| ahead.reach(ahead.number(number, state));
+            worker.take(self, outcome, 0..outcome.failing.len(), &reach)?;
+        }
+        Ok(())
+    }
+
+    /// How many runs it took. An error is found again, and told, by the first worker; or it does not matter.
+    fn run_ahead<R: Recovery>(
+        mut self,
+        task: Task<'_>,
+        outcomes: &[PointOutcome],
+        mut memory: VerdictCache,
+        recovery: &mut R,
+        ahead: &Ahead,
+    ) -> u64 {
+        let before = self.analysis.runs;
+        let here = AtomicUsize::new(0);
+        let is_over = || ahead.is_reached(here.load(Ordering::Relaxed)) || (task.allowance.is_over)();
+        let allowance = Allowance { is_over: &is_over, ..task.allowance };
+        let Ok(mut worker) = Worker::new(Task { allowance, ..task }, &mut memory, recovery) else { return 0 };
+        while let Some(parts) = ahead.next() {
+            for Part { outcome, states } in parts {
+                let reach = |state| here.store(ahead.number(outcome, state), Ordering::Relaxed);
+                if worker.take(&mut self, &outcomes[outcome], states, &reach).is_err() {
+                    return self.analysis.runs - before;
+                }
+            }
+        }
+        self.analysis.runs - before
     }
 
     pub fn finish(mut self) -> Analysis {
@@ -159,40 +221,63 @@ impl Analyser {
     }
 }
 
-fn take<R: Recovery>(
-    analyser: &mut Analyser,
-    reader: &TraceReader,
+/// What is the same for all workers.
+#[derive(Clone, Copy)]
+struct Task<'a> {
+    reader: &'a TraceReader,
     rules: Rules,
-    outcomes: &[PointOutcome],
-    memory: &mut VerdictCache,
-    recovery: &mut R,
-    allowance: Allowance<'_>,
-) -> Result<(), AnalyseError> {
-    let Analyser { known, analysis } = analyser;
-    let mut walk = memory.walk(reader, rules)?;
-    // Causes are told in states of the program as it is.
-    let mut without = Walk::new(reader, rules)?;
-    let assumes = !memory.assumed.is_empty();
-    // The cause of a stretch of crash points at all of which recovery fails with everything in PM.
-    let mut stretch: Option<usize> = None;
-    for outcome in outcomes {
+    allowance: Allowance<'a>,
+}
+
+/// Looks into failing states, from the beginning of the trace to its end.
+struct Worker<'a, R> {
+    task: Task<'a>,
+    memory: &'a mut VerdictCache,
+    recovery: &'a mut R,
+    walk: Walk<'a>,
+    /// Causes are told in states of the program as it is.
+    without: Walk<'a>,
+    /// The cause of a stretch of crash points at all of which recovery fails with everything in PM.
+    stretch: Option<usize>,
+}
+
+impl<'a, R: Recovery> Worker<'a, R> {
+    fn new(task: Task<'a>, memory: &'a mut VerdictCache, recovery: &'a mut R) -> Result<Self, AnalyseError> {
+        let walk = memory.walk(task.reader, task.rules)?;
+        let without = Walk::new(task.reader, task.rules)?;
+        Ok(Worker { task, memory, recovery, walk, without, stretch: None })
+    }
+
+    /// Finds the causes of these failing states of the outcome; `reach` is told of each before.
+    fn take(
+        &mut self,
+        analyser: &mut Analyser,
+        outcome: &PointOutcome,
+        states: Range<usize>,
+        reach: &dyn Fn(usize),
+    ) -> Result<(), AnalyseError> {
+        let Analyser { known, analysis } = analyser;
+        let Task { reader, rules, allowance } = self.task;
         let fails_in_order = outcome.failing.iter().any(|failing| failing.strategy == StrategySpec::ProgramOrder);
-        stretch = stretch.filter(|_| fails_in_order);
-        if let Some(cause) = stretch {
-            analysis.causes[cause].explains += outcome.failing.len() as u64;
+        self.stretch = self.stretch.filter(|_| fails_in_order);
+        if let Some(cause) = self.stretch {
+            analysis.causes[cause].explains += states.len() as u64;
             analysis.causes[cause].seen_at(outcome.point.at);
-            continue;
+            return Ok(());
         }
-        if outcome.failing.is_empty() {
-            continue;
+        if states.is_empty() {
+            return Ok(());
         }
-        walk.advance_to(outcome.point.at)?;
-        let view = walk.view();
-        let mut evaluator = PointEvaluator::new(&view, recovery, memory);
+        self.walk.advance_to(outcome.point.at)?;
+        let view = self.walk.view();
+        let assumes = !self.memory.assumed.is_empty();
+        let mut evaluator = PointEvaluator::new(&view, self.recovery, self.memory);
         evaluator.is_over = allowance.is_over;
         outcome.passing.iter().for_each(|state| evaluator.remember(state, Verdict::Pass));
         outcome.failing.iter().for_each(|failing| evaluator.remember(&failing.state, failing.verdict.clone()));
-        for failing in &outcome.failing {
+        for number in states {
+            reach(number);
+            let failing = &outcome.failing[number];
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
             let before = evaluator.allowance;
             match known.explains(reader, &mut evaluator, &outcome.point, failing) {
@@ -204,11 +289,11 @@ fn take<R: Recovery>(
                 Ok(None) => match one(reader, rules, &mut evaluator, &outcome.point, failing) {
                     Ok(mut cause) => {
                         if assumes {
-                            without.advance_to(outcome.point.at)?;
-                            cause.state = without_assumptions(&cause.state, &view, &without.view());
+                            self.without.advance_to(outcome.point.at)?;
+                            cause.state = without_assumptions(&cause.state, &view, &self.without.view());
                         }
                         if fails_in_order && cause.in_program_order {
-                            stretch = Some(analysis.causes.len());
+                            self.stretch = Some(analysis.causes.len());
                         }
                         known.add(&cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
                         analysis.causes.push(cause);
@@ -221,8 +306,8 @@ fn take<R: Recovery>(
             }
             analysis.runs += u64::from(before - evaluator.allowance);
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// A recovery that breaks down the same way on states out of program order as on those in it does so for one reason.
@@ -303,7 +388,7 @@ fn is_late(reader: &TraceReader, missing: &[StoreInfo], repair: Option<Repair>) 
 }
 
 /// What the causes so far explain.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct Known {
     /// Instructions whose store was missing, and the cause.
     missing: BTreeMap<Site, usize>,

@@ -13,6 +13,7 @@
 //!                   explain     a finding, grouped by the code to blame
 //! ```
 
+mod ahead;
 pub mod analyse;
 pub mod assume;
 pub mod classify;

@@ -105,9 +105,16 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
             return Err(EvaluateError::Exhausted);
         }
         self.allowance -= 1;
+        if let Some(verdict) = self.memory.recall_image(image) {
+            return Ok(Observation { verdict, reads: None });
+        }
         match self.recovery.run(image) {
             Err(error) if error.is_cancelled() => Err(EvaluateError::Exhausted),
-            observation => Ok(observation?),
+            observation => {
+                let observation = observation?;
+                self.memory.learn_image(image, &observation);
+                Ok(observation)
+            }
         }
     }
 }

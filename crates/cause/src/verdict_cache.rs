@@ -1,13 +1,15 @@
 //! What recovery was seen to do, by the search and by the search for causes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crash::assumed::AssumedRepairs;
+use crash::image::{CrashImage, ImageKey};
 use crash::read_tree::{ReadTree, ReadTreeCache};
 use crash::recovery::Observation;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk, WalkError};
 use persistency::states::CrashState;
+use rustc_hash::FxHashMap;
 use trace::TraceReader;
 use verdict::position::CrashPositions;
 use verdict::verdict::Verdict;
@@ -15,8 +17,7 @@ use verdict::verdict::Verdict;
 /// Runs that need not be made, because recovery could not tell the state from one that it has run on.
 #[derive(Debug, Default)]
 pub struct VerdictCache {
-    /// None: every state is to be run.
-    read_tree: Option<ReadTree>,
+    shared: Arc<Shared>,
     /// The positions of the search: what holds for one says nothing about another.
     pub positions: Arc<CrashPositions>,
     /// Repairs that the search assumed.
@@ -25,10 +26,60 @@ pub struct VerdictCache {
     cache: ReadTreeCache,
 }
 
+/// What all workers know.
+#[derive(Debug, Default)]
+struct Shared {
+    /// None: every state is to be run.
+    read_tree: RwLock<Option<ReadTree>>,
+    /// Runs that nothing can be concluded from but for the same image.
+    images: Mutex<FxHashMap<ImageKey, Verdict>>,
+}
+
+impl Shared {
+    fn tree(&self) -> RwLockReadGuard<'_, Option<ReadTree>> {
+        self.read_tree.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn tree_mut(&self) -> RwLockWriteGuard<'_, Option<ReadTree>> {
+        self.read_tree.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn images(&self) -> MutexGuard<'_, FxHashMap<ImageKey, Verdict>> {
+        self.images.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl VerdictCache {
     /// What a search with these positions found out.
     pub fn new(read_tree: Option<ReadTree>, positions: Arc<CrashPositions>) -> Self {
-        VerdictCache { read_tree, positions, assumed: Arc::default(), cache: ReadTreeCache::default() }
+        let shared = Arc::new(Shared { read_tree: RwLock::new(read_tree), images: Mutex::default() });
+        VerdictCache { shared, positions, assumed: Arc::default(), cache: ReadTreeCache::default() }
+    }
+
+    /// The same knowledge, for another worker.
+    pub(crate) fn share(&self) -> VerdictCache {
+        VerdictCache {
+            shared: Arc::clone(&self.shared),
+            positions: Arc::clone(&self.positions),
+            assumed: Arc::clone(&self.assumed),
+            cache: ReadTreeCache::default(),
+        }
+    }
+
+    /// Images of walks so far mean nothing any more: other repairs are assumed.
+    pub(crate) fn forget_images(&self) {
+        self.shared.images().clear();
+    }
+
+    /// How recovery did on just this image, where nothing else can be said of it.
+    pub(crate) fn recall_image(&self, image: &CrashImage<'_>) -> Option<Verdict> {
+        self.shared.images().get(&image.key()).cloned()
+    }
+
+    pub(crate) fn learn_image(&self, image: &CrashImage<'_>, observation: &Observation) {
+        if observation.reads.is_none() || self.shared.tree().is_none() {
+            self.shared.images().insert(image.key(), observation.verdict.clone());
+        }
     }
 
     /// A walk at whose points the memory can be asked.
@@ -42,25 +93,29 @@ impl VerdictCache {
     /// What is known, for the next search; none if nothing may be concluded.
     pub fn take_tree(&mut self) -> Option<ReadTree> {
         self.cache = ReadTreeCache::default();
-        self.read_tree.take()
+        self.shared.tree_mut().take()
     }
 
     /// Continues with what a search found out.
     pub fn put_tree(&mut self, read_tree: Option<ReadTree>) {
         self.cache = ReadTreeCache::default();
-        self.read_tree = read_tree;
+        *self.shared.tree_mut() = read_tree;
+    }
+
+    /// Has a run read a line of a pool, as far as that is known?
+    pub fn has_reads(&self) -> bool {
+        self.shared.tree().as_ref().is_some_and(ReadTree::has_lines)
     }
 
     /// The walk has come to this point. Call before any question there.
     pub fn arrive(&mut self, view: &PointView<'_>) {
-        if let Some(read_tree) = &self.read_tree {
+        if let Some(read_tree) = &*self.shared.tree() {
             self.cache.arrive(read_tree, view);
         }
     }
 
     pub fn recall(&mut self, view: &PointView<'_>, state: &CrashState) -> Option<Verdict> {
-        let read_tree = self.read_tree.as_ref()?;
-        read_tree.lookup(&mut self.cache, view, state).map(|decided| decided.verdict)
+        self.shared.tree().as_ref()?.lookup(&mut self.cache, view, state).map(|decided| decided.verdict)
     }
 
     /// The memory as it is asked at a point of another walk, for one question: nothing is known there from the last one.
@@ -73,10 +128,11 @@ impl VerdictCache {
     }
 
     pub fn learn(&mut self, view: &PointView<'_>, state: &CrashState, observation: &Observation) {
-        let (Some(read_tree), Some(reads)) = (&mut self.read_tree, &observation.reads) else { return };
+        let mut tree = self.shared.tree_mut();
+        let (Some(read_tree), Some(reads)) = (&mut *tree, &observation.reads) else { return };
         if read_tree.insert(&mut self.cache, view, state, reads, &observation.verdict).is_err() {
             // Recovery is not deterministic: nothing that was seen says anything.
-            self.read_tree = None;
+            *tree = None;
         }
     }
 }

@@ -1,6 +1,6 @@
 //! How long failing states are looked into: until the deadline; and not for long once the user wants to see what there is.
 
-use std::cell::Cell;
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 /// Enough for the causes of most searches.
@@ -10,19 +10,19 @@ const AFTER_STOP: Duration = Duration::from_millis(700);
 pub(crate) struct AnalysisDeadline {
     pub deadline: Option<Instant>,
     /// When it was noticed that the user wants to stop.
-    stopped: Cell<Option<Instant>>,
+    stopped: OnceLock<Instant>,
 }
 
 impl AnalysisDeadline {
     pub fn until(deadline: Option<Instant>) -> AnalysisDeadline {
-        AnalysisDeadline { deadline, stopped: Cell::new(None) }
+        AnalysisDeadline { deadline, stopped: OnceLock::new() }
     }
 
     pub fn is_over(&self, now: Instant, is_stopped: bool) -> bool {
-        if is_stopped && self.stopped.get().is_none() {
-            self.stopped.set(Some(now));
+        if is_stopped {
+            self.stopped.get_or_init(|| now);
         }
-        let end = self.stopped.get().map(|stopped| stopped + AFTER_STOP);
+        let end = self.stopped.get().map(|&stopped| stopped + AFTER_STOP);
         [self.deadline, end].into_iter().flatten().any(|end| now >= end)
     }
 }

@@ -46,6 +46,8 @@ pub(crate) struct Searched {
     pub analysis: Analysis,
     /// Places in the code whose stores were assumed to be durable.
     pub assumed: usize,
+    /// A run is known to have read a line of a pool.
+    pub reads_pools: bool,
 }
 
 /// Each pass assumes at least one more place in the code; a program with more bugs than this has had enough for one check.
@@ -93,8 +95,9 @@ impl CheckSession<'_> {
             passes.explain(Part::All, merged, runners)?;
         }
         let coverage = coverage(survey, self.options, self.shard, &passes.points);
+        let reads_pools = passes.memory.has_reads();
         let Passes { analyser, assumed, points, notes, .. } = passes;
-        Ok(Searched { points, coverage, notes, analysis: analyser.finish(), assumed: assumed.len() })
+        Ok(Searched { points, coverage, notes, analysis: analyser.finish(), assumed: assumed.len(), reads_pools })
     }
 }
 
@@ -151,7 +154,7 @@ impl<'s> Passes<'s, '_> {
                 break;
             }
             let known = self.analyser.causes().len();
-            self.analyse(&failing, &mut runners[0])?;
+            self.analyse(&failing, runners)?;
             let causes = &self.analyser.causes()[known..];
             let is_new = assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?;
             let is_new = self.forgive(&failing, runners)? || is_new;
@@ -184,15 +187,16 @@ impl<'s> Passes<'s, '_> {
         Ok(is_new)
     }
 
-    fn analyse(&mut self, failing: &[PointOutcome], runner: &mut Runner) -> Result<(), SessionError> {
+    fn analyse(&mut self, failing: &[PointOutcome], runners: &mut [Runner]) -> Result<(), SessionError> {
         let states: u64 = failing.iter().map(PointOutcome::failing_states).sum();
+        let (on_phase, deadline, session) = (self.on_phase, &self.deadline, self.session);
         let is_over = || {
-            (self.on_phase)(Phase::Analyse(states));
-            self.deadline.is_over(Instant::now(), self.session.is_stopped())
+            on_phase(Phase::Analyse(states));
+            deadline.is_over(Instant::now(), session.is_stopped())
         };
         let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
         let rules = self.session.options.rules;
-        self.analyser.take(self.session.reader, rules, failing, &mut self.memory, runner, allowance)?;
+        self.analyser.take(self.session.reader, rules, failing, &mut self.memory, runners, allowance)?;
         Ok(())
     }
 

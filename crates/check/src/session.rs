@@ -273,7 +273,7 @@ impl CheckSession<'_> {
         let mut time = self.time(begun, before.elapsed(), setup_end);
         let whole = time.budget.deadline;
         time.budget.deadline = self.again.leaves(whole);
-        let Searched { points, mut coverage, mut notes, analysis, assumed } =
+        let Searched { points, mut coverage, mut notes, analysis, assumed, reads_pools } =
             session.search_and_analyse(survey, &mut runners, &positions, time, on_phase)?;
         notes.extend(reference_notes);
         notes.extend(interleaved(self.reader)?);
@@ -292,7 +292,8 @@ impl CheckSession<'_> {
         // What it looks at may depend on files beside the pools.
         let only_pools =
             self.plan.names.iter().all(|name| self.plan.pools.iter().any(|(path, _)| path == Path::new(name)));
-        if !looks && !resumed && only_pools {
+        // One process per operation: at the end there is none.
+        if !looks && !reads_pools && !resumed && only_pools {
             let pools = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
             notes.push(RunNote::ReadsNothing { pools });
         }

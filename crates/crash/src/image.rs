@@ -8,6 +8,7 @@ use persistency::line::{LINE_BYTES, LineId};
 use persistency::tracker::Step;
 use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
 use trace::{FileTree, OutOfRange, PoolImage, ReadError, Tables, TraceReader};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
 use verdict::position::CrashPositions;
@@ -194,6 +195,13 @@ pub struct CrashImage<'g> {
     lines: Vec<(LineId, LineBytes)>,
 }
 
+/// Images along one trace, under the same rules, have equal ones only if they are equal; but for one pair in 2¹²⁸.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ImageKey {
+    at: EventId,
+    lines: u128,
+}
+
 impl<'g> CrashImage<'g> {
     pub(crate) fn new(guaranteed: &'g GuaranteedImage, lines: Vec<(LineId, LineBytes)>) -> Self {
         CrashImage { guaranteed, lines }
@@ -212,6 +220,16 @@ impl<'g> CrashImage<'g> {
     /// The lines that differ from the guaranteed image, ascending.
     pub fn lines(&self) -> &[(LineId, LineBytes)] {
         &self.lines
+    }
+
+    pub fn key(&self) -> ImageKey {
+        let mut hasher = Xxh3::new();
+        for (id, bytes) in &self.lines {
+            hasher.update(&id.pool.0.to_le_bytes());
+            hasher.update(&id.line.0.to_le_bytes());
+            hasher.update(bytes);
+        }
+        ImageKey { at: self.guaranteed.at, lines: hasher.digest128() }
     }
 
     /// The content of any line.

@@ -71,6 +71,10 @@ fn one_process_per_operation() {
     let sandbox = sandbox();
     let right = fed(&sandbox, &["--op-command", "./right p do {op}"]);
     assert_eq!(right.code, Some(0), "{}{}", right.out, right.err);
+    // Processes one after the other do not interleave, and each reads the pool though at the end there is none.
+    for wrong in ["threads stored to PM", "reads nothing of"] {
+        assert!(!right.err.contains(wrong) && !right.out.contains(wrong), "{}{}", right.out, right.err);
+    }
     assert_the_bug(&fed(&sandbox, &["--op-command", "./bug q do {op}"]));
 }
 

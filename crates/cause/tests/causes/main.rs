@@ -7,3 +7,4 @@ mod recoveries;
 mod repairs;
 #[expect(dead_code, reason = "the tests of `evidence` need more of it")]
 mod traces;
+mod workers;

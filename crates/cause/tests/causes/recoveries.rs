@@ -22,6 +22,37 @@ use crate::traces::Recorded;
 /// The words that the pool holds.
 pub type Words<'a> = &'a dyn Fn(u64) -> u64;
 
+/// Whether something is known of what a run reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reads {
+    Known,
+    Unknown,
+}
+
+/// Analysed by a worker for each of these recoveries; `begin` is called when the search is over.
+pub fn by_workers(
+    recorded: &Recorded,
+    recoveries: Vec<impl Fn(Words<'_>) -> Option<&'static str> + Send>,
+    reads: Reads,
+    begin: impl FnOnce(),
+) -> Analysis {
+    let options = thorough();
+    let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
+    let mut workers: Vec<_> = recoveries.into_iter().map(Check).collect();
+    let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers[..1]).unwrap();
+    let memory = VerdictCache::new(found.read_tree.filter(|_| reads == Reads::Known), Arc::default());
+    begin();
+    analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, Allowance::default()).unwrap()
+}
+
+fn thorough() -> SearchOptions {
+    SearchOptions {
+        selection: Selection { every: true, ..Selection::default() },
+        strategies: StrategySpec::list("program-order,guaranteed-only,few-lines:1:24").unwrap(),
+        ..SearchOptions::default()
+    }
+}
+
 /// Fails, and so, if the function gives `hang`, `signal` or `exit 1`.
 struct Check<F>(F);
 
@@ -72,17 +103,12 @@ pub fn both(
     recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
     allowance: Allowance,
 ) -> [Analysis; 2] {
-    let options = SearchOptions {
-        selection: Selection { every: true, ..Selection::default() },
-        strategies: StrategySpec::list("program-order,guaranteed-only,few-lines:1:24").unwrap(),
-        ..SearchOptions::default()
-    };
+    let options = thorough();
     let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
     let mut workers = [Check(recovery)];
     let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
-    [VerdictCache::new(found.read_tree, Arc::default()), VerdictCache::default()].map(|memory| {
-        analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers[0], allowance).unwrap()
-    })
+    [VerdictCache::new(found.read_tree, Arc::default()), VerdictCache::default()]
+        .map(|memory| analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, allowance).unwrap())
 }
 
 fn failed(how: &str) -> Verdict {

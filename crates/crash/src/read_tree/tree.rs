@@ -97,6 +97,11 @@ impl ReadTree {
         ReadTree { limits, ..ReadTree::default() }
     }
 
+    /// Has a run looked at a line, and not only at lengths?
+    pub fn has_lines(&self) -> bool {
+        self.looks_from(0).iter().any(|look| matches!(look, Read::Line(_)))
+    }
+
     pub(super) fn look(&self, look: Read) -> Option<u32> {
         self.looks.find(&look)
     }
