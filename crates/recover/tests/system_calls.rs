@@ -1,5 +1,5 @@
-//! A recovery that makes every system call with its pointers into the pool (`targets/conformance/syscalls/each_call.c`): each
-//! answer is the native one, and what the kernel read of the pool is known.
+//! Recoveries that make every system call with its pointers into the pool (which are made, a test of `syscalls` knows): each answer is the
+//! native one.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,20 +15,35 @@ const POOL_BYTES: u64 = 256 << 10;
 
 fn build(source: &str, name: &str) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-{}", process::id()));
-    let suite = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../targets/conformance");
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut cc = process::Command::new("cc");
-    let status = cc.args(["-O1", "-I"]).arg(&suite).arg("-o").arg(&out).arg(suite.join(source)).status();
+    let status = cc
+        .args(["-O1", "-I"])
+        .arg(root.join("targets/conformance"))
+        .arg("-o")
+        .arg(&out)
+        .arg(root.join(source))
+        .status();
     assert!(status.expect("cc is installed").success());
     out
 }
 
 #[test]
 fn every_call_of_a_recovery_is_answered_as_natively() {
+    answers_as_natively("targets/conformance/syscalls/each_call.c", "each_call");
+}
+
+#[test]
+fn calls_that_need_rights_or_new_kernels_are_answered_as_natively() {
+    answers_as_natively("crates/record/tests/programs/other_calls.c", "other_calls");
+}
+
+fn answers_as_natively(source: &str, name: &str) {
     let temporary = tempfile::tempdir().unwrap();
     let dir = temporary.path().canonicalize().unwrap();
     let pool = dir.join("pool");
     fs::write(&pool, vec![0; POOL_BYTES as usize]).unwrap();
-    let program = build("syscalls/each_call.c", "each_call");
+    let program = build(source, name);
     let slot = Slot::create(&[(pool, POOL_BYTES)]).unwrap();
     let command = Command {
         program: program.clone(),

@@ -49,8 +49,10 @@ pub enum Shape {
     Messages {
         count: u8,
     },
-    /// A pointer to a signal mask and its length, two words.
-    MaskPack,
+    /// A pointer and, in the next word, the 32-bit length of what it points to: a signal mask, the value of an attribute.
+    Pack,
+    /// An array of `futex_waitv`, so many bytes. Each names a word that is read.
+    Waiters(Length),
     /// Depends on the command or the device; no kernel structure that is meant is longer than [`Length::MOST`]. It may hold
     /// pointers.
     Opaque,

@@ -4,7 +4,7 @@
 //! name, the count of arguments, and the pointers among them; a call without pointers has an empty list.
 //!
 //! To add a call: a row here, a prototype in `crates/record/src/step/prototypes.txt`, and, if it can be tried, a line in
-//! `targets/conformance/syscalls/each_call.c`.
+//! `crates/record/tests/programs/other_calls.c`; `tests/tried.rs` asks for it.
 
 use crate::facts::Length::{self, Argument, Bits, Fixed, Items, Pages, Plus, Pointed, Result, ResultItems, ResultPlus};
 use crate::facts::{Access, Entry, Shape, Use};
@@ -51,8 +51,11 @@ const fn read_vector(argument: u8, count: u8) -> Use {
 const fn written_vector(argument: u8, count: u8) -> Use {
     given(argument, Access::Written, Shape::Vector { count })
 }
-const fn mask_pack(argument: u8) -> Use {
-    given(argument, Access::Read, Shape::MaskPack)
+const fn pack(argument: u8, access: Access) -> Use {
+    given(argument, access, Shape::Pack)
+}
+const fn waiters(argument: u8, length: Length) -> Use {
+    given(argument, Access::Read, Shape::Waiters(length))
 }
 /// As many bytes as the call returns.
 const fn filled(argument: u8, most: u8) -> Use {
@@ -341,7 +344,7 @@ pub static TABLE: &[Entry] = &[
     e(267, "readlinkat", 4, &[text(1), filled(2, 3)]),
     e(268, "fchmodat", 3, &[text(1)]),
     e(269, "faccessat", 3, &[text(1)]),
-    e(270, "pselect6", 6, &[c(1, Bits(0)), c(2, Bits(0)), c(3, Bits(0)), c(4, TIME), mask_pack(5)]),
+    e(270, "pselect6", 6, &[c(1, Bits(0)), c(2, Bits(0)), c(3, Bits(0)), c(4, TIME), pack(5, Access::Read)]),
     e(271, "ppoll", 5, &[c(0, Items { count: 1, size: 8 }), c(2, TIME), r(3, Argument(4))]),
     e(272, "unshare", 1, &[]),
     e(273, "set_robust_list", 2, &[kept(0, 24)]),
@@ -404,7 +407,7 @@ pub static TABLE: &[Entry] = &[
     e(330, "pkey_alloc", 2, &[]),
     e(331, "pkey_free", 1, &[]),
     e(332, "statx", 5, &[text(1), w(4, Fixed(256))]),
-    e(333, "io_pgetevents", 6, &[w(3, ResultItems { most: 2, size: 32 }), r(4, TIME), mask_pack(5)]),
+    e(333, "io_pgetevents", 6, &[w(3, ResultItems { most: 2, size: 32 }), r(4, TIME), pack(5, Access::Read)]),
     e(334, "rseq", 4, &[kept(0, 32)]),
     e(335, "uretprobe", 0, &[]),
     e(336, "uprobe", 0, &[]),
@@ -433,22 +436,22 @@ pub static TABLE: &[Entry] = &[
     e(446, "landlock_restrict_self", 2, &[]),
     e(447, "memfd_secret", 1, &[]),
     e(448, "process_mrelease", 2, &[]),
-    e(449, "futex_waitv", 5, &[r(0, Items { count: 1, size: 24 }), r(3, TIME)]),
+    e(449, "futex_waitv", 5, &[waiters(0, Items { count: 1, size: 24 }), r(3, TIME)]),
     e(450, "set_mempolicy_home_node", 4, &[]),
     e(451, "cachestat", 4, &[r(1, TIME), w(2, Fixed(40))]),
     e(452, "fchmodat2", 4, &[text(1)]),
     e(453, "map_shadow_stack", 3, &[]),
     e(454, "futex_wake", 4, &[c(0, INT)]),
     e(455, "futex_wait", 6, &[c(0, INT), r(4, TIME)]),
-    e(456, "futex_requeue", 4, &[r(0, Fixed(48))]),
+    e(456, "futex_requeue", 4, &[waiters(0, Fixed(48))]),
     e(457, "statmount", 4, &[r(0, Fixed(24)), c(1, Argument(2))]),
     e(458, "listmount", 4, &[r(0, Fixed(24)), w(1, ResultItems { most: 2, size: 8 })]),
     e(459, "lsm_get_self_attr", 4, &[c(1, Pointed(2)), c(2, INT)]),
     e(460, "lsm_set_self_attr", 4, &[r(1, Argument(2))]),
     e(461, "lsm_list_modules", 3, &[c(0, Pointed(1)), c(1, INT)]),
     e(462, "mseal", 3, &[]),
-    e(463, "setxattrat", 6, &[text(1), text(3), opaque(4)]),
-    e(464, "getxattrat", 6, &[text(1), text(3), opaque(4)]),
+    e(463, "setxattrat", 6, &[text(1), text(3), pack(4, Access::Read)]),
+    e(464, "getxattrat", 6, &[text(1), text(3), pack(4, Access::Written)]),
     e(465, "listxattrat", 5, &[text(1), filled(3, 4)]),
     e(466, "removexattrat", 4, &[text(1), text(3)]),
     e(467, "open_tree_attr", 5, &[text(1), r(3, Argument(4))]),

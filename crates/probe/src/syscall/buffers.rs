@@ -121,7 +121,8 @@ impl Pointer {
             // Calls with lists of strings are `task::exec`'s.
             Shape::Texts => {}
             Shape::Vector { count } => pointer.vector(call.args[count as usize], count as usize, passed)?,
-            Shape::MaskPack => pointer.mask_pack(passed)?,
+            Shape::Pack => pointer.pack(passed)?,
+            Shape::Waiters(length) => pointer.waiters(length.most(&call.args, number_at), passed),
             Shape::Message => pointer.messages(1, false, passed)?,
             Shape::Messages { count } => pointer.messages(call.args[count as usize] & 0xffff_ffff, true, passed)?,
         }
@@ -197,13 +198,24 @@ impl Pointer {
         }
     }
 
-    fn mask_pack(&mut self, passed: &mut Call) -> Result<(), i64> {
-        if !readable_in_place() {
-            let [mask, size] = user::read::<[u64; 2]>(self.address).ok_or(-sys::EFAULT)?;
-            self.list = [pm::alias_of(mask), size].iter().flat_map(|word| word.to_le_bytes()).collect();
-            passed.args[self.used.argument as usize] = self.list.as_ptr() as u64;
+    fn pack(&mut self, passed: &mut Call) -> Result<(), i64> {
+        if self.used.access != Access::Read || !readable_in_place() {
+            let [inner, size] = user::read::<[u64; 2]>(self.address).ok_or(-sys::EFAULT)?;
+            self.give(&[pm::alias_of(inner), size], passed);
         }
         Ok(())
+    }
+
+    fn waiters(&mut self, bytes: u64, passed: &mut Call) {
+        if let Some(words) = waiters(self.address, bytes) {
+            self.give(&words, passed);
+        }
+    }
+
+    /// The kernel gets these words instead of what the program points to.
+    fn give(&mut self, words: &[u64], passed: &mut Call) {
+        self.list = bytes_of(words);
+        passed.args[self.used.argument as usize] = self.list.as_ptr() as u64;
     }
 
     fn vector(&mut self, count: u64, count_at: usize, passed: &mut Call) -> Result<(), i64> {
@@ -275,6 +287,11 @@ impl Pointer {
                     event::kernel_write(thread, self.address, len);
                 }
             }
+            (Access::Written, Shape::Pack) => {
+                if let (Some(len), Some([inner, size])) = (done, user::read::<[u64; 2]>(self.address)) {
+                    event::kernel_write(thread, inner, len.min(size & 0xffff_ffff));
+                }
+            }
             (Access::Written, Shape::Vector { .. }) => self.parts.written(thread, done.unwrap_or(0)),
             (Access::Written, Shape::Message) if done.is_some() => {
                 vectors::received(thread, self.address, &self.list, &self.letters, false, result);
@@ -328,6 +345,20 @@ pub fn with_copies(mut call: Call) -> (Call, Vec<Vec<u8>>) {
     (call, copies)
 }
 
+/// Waiters as the kernel gets them: words in PM are waited for at their alias, always, since whoever wakes private ones names that, too. None:
+/// there are too many, or they cannot be read; the kernel shall say so.
+fn waiters(address: u64, bytes: u64) -> Option<Vec<u64>> {
+    if bytes > vectors::MOST_WAITERS * vectors::WAITER_BYTES {
+        return None;
+    }
+    let list = vectors::waiters(address, bytes)?;
+    Some(list.into_iter().flat_map(|[value, word, flags]| [value, pm::alias_of(word), flags]).collect())
+}
+
+fn bytes_of(words: &[u64]) -> Vec<u8> {
+    words.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
 /// What the kernel will read of memory in this call. `None`: more than can be told.
 pub fn reads(call: &Call) -> Option<Vec<(u64, u64)>> {
     let mut ranges = Vec::new();
@@ -356,9 +387,17 @@ pub fn reads(call: &Call) -> Option<Vec<(u64, u64)>> {
                     ranges.extend(vectors::read_list(address, count)?.into_iter().map(|[at, len]| (at, len)));
                 }
             }
-            (Shape::MaskPack, _) => {
-                let [mask, size] = user::read::<[u64; 2]>(address)?;
-                ranges.extend([(address, 16), (mask, size)]);
+            (Shape::Pack, access) => {
+                let [inner, size] = user::read::<[u64; 2]>(address)?;
+                ranges.push((address, 16));
+                if access == Access::Read {
+                    ranges.push((inner, size & 0xffff_ffff));
+                }
+            }
+            (Shape::Waiters(length), _) => {
+                let bytes = length.most(&call.args, number_at).min(vectors::MOST_WAITERS * vectors::WAITER_BYTES);
+                ranges.push((address, bytes));
+                ranges.extend(vectors::waiters(address, bytes)?.into_iter().map(|[_, word, _]| (word, 4)));
             }
             (Shape::Message, access) => vectors::message_reads(address, false, access, &mut ranges)?,
             (Shape::Messages { count }, access) => {

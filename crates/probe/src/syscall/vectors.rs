@@ -41,6 +41,16 @@ pub struct Parts {
     pub given: Vec<u64>,
 }
 
+/// `struct futex_waitv`: value, address, flags.
+pub type Waiter = [u64; 3];
+pub const WAITER_BYTES: u64 = 24;
+/// `FUTEX_WAITV_MAX`.
+pub const MOST_WAITERS: u64 = 128;
+
+pub fn waiters(address: u64, bytes: u64) -> Option<Vec<Waiter>> {
+    (0..bytes / WAITER_BYTES).map(|i| user::read::<Waiter>(address.wrapping_add(i * WAITER_BYTES))).collect()
+}
+
 /// The elements of a vector.
 pub fn read_list(address: u64, count: u64) -> Option<Vec<Vector>> {
     (0..count).map(|i| user::read::<Vector>(address.wrapping_add(i * 16))).collect()

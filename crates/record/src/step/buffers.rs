@@ -135,6 +135,12 @@ fn written(
     let address = call.args[pointer.argument];
     match pointer.points_to {
         "iovec" => return vector(session, task, call.pc, address, noted.most / 16, result),
+        // The value behind the structure, not the structure; a call that asks for the length alone gives no place.
+        "xattr_args" => {
+            let place = ptrace::read_u64(task.tid, address)?;
+            let most = int_at(task, address + 8);
+            return if place == 0 { Ok(()) } else { session.emit_kernel_write(task, call.pc, place, result.min(most)) };
+        }
         "msghdr" => return message(session, task, call.pc, address, MSGHDR, &noted.headers[0], result),
         "mmsghdr" => {
             return noted.headers.iter().enumerate().take(result as usize).try_for_each(|(i, header)| {

@@ -196,9 +196,9 @@ mod tests {
             Shape::Texts => Extent::Texts,
             Shape::Vector { count } => Extent::Of { argument: at(count), size: 16, more: 0 },
             Shape::Message => Extent::Bytes(56),
-            Shape::MaskPack => Extent::Bytes(16),
+            Shape::Pack => Extent::Bytes(16),
             Shape::Messages { count } => Extent::Of { argument: at(count), size: 64, more: 0 },
-            Shape::Bytes(length) => match length {
+            Shape::Bytes(length) | Shape::Waiters(length) => match length {
                 Length::Fixed(bytes) => Extent::Bytes(bytes.into()),
                 Length::Argument(a) => Extent::Of { argument: at(a), size: 1, more: 0 },
                 Length::Items { count, size } => Extent::Of { argument: at(count), size: size.into(), more: 0 },

@@ -56,6 +56,7 @@ pub fn bytes_of(name: &str) -> Option<u64> {
         "io_uring_params" => 120,
         "landlock_rule" => 16,
         "futex_waitv" => 24,
+        "xattr_args" => 16,
         "cachestat_range" => 16,
         "cachestat" => 40,
         "mnt_id_req" => 24,
