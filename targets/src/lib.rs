@@ -2,7 +2,7 @@
 //!
 //! `conformance/` holds the suite that every recorder must pass alike, `lint/` the programs with misuse that `lint` must
 //! find and their repaired twins, `crash/` the data structures that a power failure breaks and their correct twins, `ops/`
-//! those that take operations and break silently, `pmdk/` what it takes to build the map examples that Debian's
+//! those that take operations and break silently, `solve/` bugs that only certain inputs reach, `pmdk/` what it takes to build the map examples that Debian's
 //! `libpmemobj-dev` ships. Built files go where the caller says and are reused while their sources and command lines stay
 //! the same.
 
@@ -18,6 +18,7 @@ pub mod generated;
 pub mod pmdk;
 mod program;
 mod skip;
+pub mod solve;
 
 pub use cpu::Cpu;
 pub use directives::{Compare, Language};

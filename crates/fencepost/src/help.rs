@@ -55,7 +55,7 @@ const LAYOUTS: [Layout; 7] = [
     Layout {
         command: "explore",
         shown: &[
-            ("Workload", &["symbolic", "seed"]),
+            ("Workload", &["symbolic", "seed", "ops", "op-socket"]),
             ("Search", &["reach", "time", "solver"]),
             ("Recovery", &["check", "recover"]),
             ("Output", &["output", "message-format"]),
@@ -137,6 +137,7 @@ const GROUPS: [(&str, &[&str]); 7] = [
             "search",
             "runs",
             "random-seed",
+            "solve",
             "query-limit",
             "run-limit",
         ],

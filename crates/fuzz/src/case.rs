@@ -18,6 +18,25 @@ impl fmt::Display for CaseId {
     }
 }
 
+/// Who found a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FoundBy {
+    Seed,
+    #[default]
+    Mutation,
+    /// A helper of the campaign.
+    Solving,
+}
+
+/// Where an input comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The case that it was made of; none: a seed.
+    pub parent: Option<CaseId>,
+    pub found_by: FoundBy,
+}
+
 /// A case that was kept. Its input is in `queue/`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Case {
@@ -39,4 +58,6 @@ pub struct Case {
     pub file: String,
     /// A second run gave the same maps.
     pub stable: bool,
+    #[serde(default)]
+    pub found_by: FoundBy,
 }

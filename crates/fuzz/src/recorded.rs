@@ -5,9 +5,11 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 
+use record::flow::{FlowHandle, InputFile};
 use record::probe_host::{HostError, ProbeRecorder};
 use record::recorder::RecordOptions;
 use record::recording::Recording;
@@ -53,6 +55,30 @@ pub fn record_case(
     start: &Image,
     watch: Vec<String>,
 ) -> Result<RecordedCase, RecordCaseError> {
+    recorded(subject, input, start, watch, None)
+}
+
+/// The same, and gives the flow of the run with all values that the input may reach.
+pub fn follow_case(
+    subject: &Subject,
+    input: &[u8],
+    start: &Image,
+    flow: FlowHandle,
+) -> Result<RecordedCase, RecordCaseError> {
+    recorded(subject, input, start, Vec::new(), Some(flow))
+}
+
+/// How much longer a recording may take than an execution, and how much longer if it is followed.
+const SLOWER: u32 = 4;
+const FOLLOWED: u32 = 20;
+
+fn recorded(
+    subject: &Subject,
+    input: &[u8],
+    start: &Image,
+    watch: Vec<String>,
+    flow: Option<FlowHandle>,
+) -> Result<RecordedCase, RecordCaseError> {
     let folder = tempfile::Builder::new().prefix("fencepost-fuzz-").tempdir()?;
     let mut private = put(subject, start, folder.path())?;
     let mut command = subject.command.clone();
@@ -87,6 +113,14 @@ pub fn record_case(
         substitutes: private.clone(),
         operations_stdin: subject.delivery == Delivery::Operations,
         watch,
+        values: match &flow {
+            Some(_) => {
+                let identity = fs::metadata(&input_path)?;
+                Some(InputFile { device: identity.dev(), inode: identity.ino() })
+            }
+            None => None,
+        },
+        flow,
         ..RecordOptions::default()
     };
     let meta = Meta {
@@ -98,7 +132,7 @@ pub fn record_case(
     let trace = folder.path().join("case.fptrace");
     let writer = TraceWriter::create(&trace, meta)?;
     let (over, waiting) = mpsc::channel::<()>();
-    let limit = subject.limits.wall * 4;
+    let limit = subject.limits.wall * if options.flow.is_some() { FOLLOWED } else { SLOWER };
     let recording = std::thread::scope(|scope| {
         let stop = &stop;
         scope.spawn(move || {

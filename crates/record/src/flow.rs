@@ -94,6 +94,13 @@ pub trait FlowSink: Send {
     /// Values mode: `len` bytes of the input, from byte `from` of `source` on, are at `address` now.
     fn input(&mut self, thread: ThreadId, source: InputSource, from: u64, address: u64, len: u64) {}
 
+    /// Values mode: `content`, which is at `address`, goes into a socket or pipe (the beginning of it, if it is long). Told before anybody
+    /// can receive it.
+    fn sent(&mut self, thread: ThreadId, address: u64, content: &[u8]) {}
+
+    /// Values mode: `content` came out of a socket or pipe and is at `address` now.
+    fn received(&mut self, thread: ThreadId, address: u64, content: &[u8]) {}
+
     fn operation_begin(&mut self, thread: ThreadId, index: u64) {}
     fn operation_end(&mut self, thread: ThreadId, index: u64) {}
 

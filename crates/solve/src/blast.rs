@@ -2,19 +2,34 @@
 
 use batsat::{Callbacks, Lit, Solver as Sat, SolverInterface, lbool};
 use rustc_hash::FxHashMap;
+use std::cell::Cell;
 use std::time::Instant;
 
 use crate::expr::{Arena, Expr, Node, Op};
 
-/// Ends the search when its time is over.
+/// Ends the search when its work is done, which is the same on every machine; or when its time is over.
 #[derive(Debug)]
-pub struct Until(pub Instant);
+pub struct Until {
+    /// The clock.
+    time: Instant,
+    /// Steps that are left.
+    work: Cell<u64>,
+    by_clock: Cell<bool>,
+}
 
 impl Callbacks for Until {
     fn stop(&self) -> bool {
-        Instant::now() >= self.0
+        let left = self.work.get();
+        self.work.set(left.saturating_sub(1));
+        if left.is_multiple_of(CLOCK) && Instant::now() >= self.time {
+            self.by_clock.set(true);
+        }
+        left == 0 || self.by_clock.get()
     }
 }
+
+/// Steps between two looks at the clock.
+const CLOCK: u64 = 64;
 
 /// The clauses of one query.
 pub struct Blaster<'a> {
@@ -37,8 +52,10 @@ impl std::fmt::Debug for Blaster<'_> {
 const MOST_CLAUSES: usize = 4_000_000;
 
 impl<'a> Blaster<'a> {
-    pub fn new(arena: &'a Arena, until: Instant) -> Self {
-        let mut sat = Sat::new(batsat::SolverOpts::default(), Until(until));
+    /// Gives up after `work` steps of the search, or at this time.
+    pub fn new(arena: &'a Arena, work: u64, until: Instant) -> Self {
+        let until = Until { time: until, work: Cell::new(work), by_clock: Cell::new(false) };
+        let mut sat = Sat::new(batsat::SolverOpts::default(), until);
         let yes = Lit::new(sat.new_var_default(), true);
         sat.add_clause_reuse(&mut vec![yes]);
         Blaster { arena, sat, bits: FxHashMap::default(), inputs: FxHashMap::default(), yes, clauses: 0 }
@@ -61,6 +78,11 @@ impl<'a> Blaster<'a> {
             answer if answer == lbool::FALSE => Some(false),
             _ => None,
         }
+    }
+
+    /// It was the clock that ended the search.
+    pub fn is_late(&self) -> bool {
+        self.sat.cb().by_clock.get()
     }
 
     /// The bytes of the input that the solution has.

@@ -60,6 +60,10 @@ pub struct Compiled {
     pub operands: Box<[(Wanted, Place)]>,
 }
 
+/// What the kernel gets from a program.
+pub const SYSTEM_CALL_ARGUMENTS: [Register; 6] =
+    [Register::RDI, Register::RSI, Register::RDX, Register::R10, Register::R8, Register::R9];
+
 fn reads(access: OpAccess) -> bool {
     matches!(
         access,
@@ -106,6 +110,9 @@ fn one(factory: &mut InstructionInfoFactory, i: &Instruction, layout: &Layout, n
     }
     if i.rflags_read() != 0 {
         read |= FLAGS;
+    }
+    if how == How::SystemCall {
+        read |= SYSTEM_CALL_ARGUMENTS.iter().fold(0, |all, &register| all | family(register));
     }
     let mut addresses = 0;
     let (mut loads, mut stores) = (false, false);

@@ -1,7 +1,7 @@
 //! The search over paths. It runs nothing itself: whoever drives it asks for the next input, runs it, and tells what happened. A fuzzing
 //! campaign can do the same with its corpus.
 
-use std::rc::Rc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
@@ -26,6 +26,8 @@ pub enum Strategy {
 #[derive(Debug)]
 struct Run {
     input: Vec<u8>,
+    /// What the caller knows it by.
+    from: u32,
     followed: Followed,
     generation: u32,
 }
@@ -33,7 +35,7 @@ struct Run {
 /// A branch of a run that could go the other way.
 #[derive(Clone, Debug)]
 struct Candidate {
-    run: Rc<std::cell::RefCell<Run>>,
+    run: Arc<Mutex<Run>>,
     at: usize,
     /// Where the other side begins; 0: not known.
     side: u64,
@@ -50,6 +52,8 @@ struct Candidate {
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub input: Vec<u8>,
+    /// Of the run that it was made of.
+    pub from: u32,
     pub stage: Stage,
     /// The branch that it should turn.
     pub pc: u64,
@@ -90,7 +94,7 @@ pub struct Explorer {
     tried_edges: FxHashMap<(u64, u64), u32>,
     executed: FxHashSet<u64>,
     pm: FxHashSet<u64>,
-    inputs: FxHashSet<Vec<u8>>,
+    inputs: FxHashSet<(u32, Vec<u8>)>,
     random: u64,
     order: u64,
     /// Runs that did not take the side that they were made for.
@@ -142,8 +146,16 @@ impl Explorer {
         self.distances = self.graph.distances(&self.goals);
     }
 
-    /// An input was run: `pm` are the PM instructions that it executed.
-    pub fn ran(&mut self, input: Vec<u8>, followed: Followed, pm: &[u64], proposal: Option<&Proposal>) -> News {
+    /// An input was run: `pm` are the PM instructions that it executed. Proposals that are made of the run are told `from`: a caller with
+    /// several starting states knows by it which one they are for.
+    pub fn ran(
+        &mut self,
+        input: Vec<u8>,
+        followed: Followed,
+        pm: &[u64],
+        proposal: Option<&Proposal>,
+        from: u32,
+    ) -> News {
         let generation = proposal.map_or(0, |_| 1);
         let mut news = News::default();
         if let Some(proposal) = proposal {
@@ -161,11 +173,11 @@ impl Explorer {
             news.pm += usize::from(self.pm.insert(pc));
         }
         for step in &followed.path.steps {
-            if step.kind != Kind::Address {
+            if step.kind.is_decision() {
                 news.edges += usize::from(self.edges.insert((step.pc, side_of(step.kind))));
             }
         }
-        self.inputs.insert(input.clone());
+        self.inputs.insert((from, input.clone()));
         if !self.goals.is_empty() {
             self.distances = self.graph.distances(&self.goals);
         }
@@ -173,14 +185,14 @@ impl Explorer {
             let Explorer { graph, executed, .. } = self;
             graph.weigh(|pc| executed.contains(&pc));
         }
-        self.propose(Run { input, followed, generation });
+        self.propose(Run { input, from, followed, generation });
         news
     }
 
     /// All branches of a run that could go the other way.
     fn propose(&mut self, run: Run) {
-        let run = Rc::new(std::cell::RefCell::new(run));
-        let borrowed = run.borrow();
+        let run = Arc::new(Mutex::new(run));
+        let borrowed = locked(&run);
         let mut occurrences: FxHashMap<(u64, u64), u32> = FxHashMap::default();
         let mut before = [0u64; 3];
         let mut all = FxHasher::default();
@@ -196,7 +208,7 @@ impl Explorer {
                     }
                 }
                 Kind::Jump { .. } => 0,
-                Kind::Address => continue,
+                Kind::Address | Kind::Driver => continue,
             };
             let edge = (step.pc, side);
             let occurrence = occurrences.entry(edge).or_default();
@@ -217,7 +229,7 @@ impl Explorer {
             }
             self.order += 1;
             made.push(Candidate {
-                run: Rc::clone(&run),
+                run: Arc::clone(&run),
                 at,
                 side,
                 edge,
@@ -234,8 +246,8 @@ impl Explorer {
         let (mut runs, mut nodes) = (FxHashSet::default(), 0);
         let mut keep = 0;
         for candidate in self.candidates.iter().rev().take(MOST_CANDIDATES) {
-            if runs.insert(Rc::as_ptr(&candidate.run)) {
-                nodes += candidate.run.borrow().followed.arena.len();
+            if runs.insert(Arc::as_ptr(&candidate.run)) {
+                nodes += locked(&candidate.run).followed.arena.len();
                 if nodes > MOST_NODES && keep > 0 {
                     break;
                 }
@@ -270,14 +282,14 @@ impl Explorer {
 
     /// Of the other side, and of what its callers do then.
     fn weight(&self, candidate: &Candidate) -> u64 {
-        let run = candidate.run.borrow();
+        let run = locked(&candidate.run);
         let frames = run.followed.path.frames(candidate.at);
         frames.iter().map(|&pc| self.graph.weight(pc)).sum::<u64>() + self.graph.weight(candidate.side)
     }
 
     fn distance(&self, candidate: &Candidate) -> u64 {
         const FAR: u64 = 1 << 20;
-        let run = candidate.run.borrow();
+        let run = locked(&candidate.run);
         let frames = run.followed.path.frames(candidate.at);
         let of = |pc: &u64| self.distances.get(pc).copied();
         of(&candidate.side).or_else(|| frames.iter().rev().filter_map(of).min().map(|d| d + 64)).unwrap_or(FAR)
@@ -325,18 +337,23 @@ impl Explorer {
             let candidate = self.choose()?;
             self.attempted.extend([candidate.key, candidate.whole]);
             *self.tried_edges.entry(candidate.edge).or_default() += 1;
-            let mut run = candidate.run.borrow_mut();
-            let Run { input, followed, .. } = &mut *run;
+            let mut run = locked(&candidate.run);
+            let Run { input, followed, from, .. } = &mut *run;
             let Followed { arena, path, .. } = followed;
             let pc = path.steps[candidate.at].pc;
             let solved = self.stages.other_side(arena, path, candidate.at, input);
             let Some(Solved { input, stage }) = solved else { continue };
-            if self.inputs.insert(input.clone()) {
-                return Some(Proposal { input, stage, pc, side: candidate.side });
+            if self.inputs.insert((*from, input.clone())) {
+                return Some(Proposal { input, from: *from, stage, pc, side: candidate.side });
             }
         }
         None
     }
+}
+
+/// A run is only ever used by whoever has the explorer.
+fn locked(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
+    run.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Where a step went.
@@ -350,7 +367,7 @@ fn side_of(kind: Kind) -> u64 {
             }
         }
         Kind::Jump { target } => target,
-        Kind::Address => 0,
+        Kind::Address | Kind::Driver => 0,
     }
 }
 

@@ -6,6 +6,7 @@ use record::flow::{BlockId, FlowSink, InputSource, Part};
 use rustc_hash::FxHashSet;
 use trace::event::{CodeAddr, Place, ProcessId, ThreadId};
 
+use crate::channel::Channels;
 use crate::compile::{Block, compile};
 use crate::expr::Arena;
 use crate::machine::{Machine, Process, Shared, Thread};
@@ -29,6 +30,7 @@ pub struct Follow {
     mapped: Vec<Mapped>,
     code_changed: u64,
     known_code: BTreeMap<u64, Box<[u8]>>,
+    channels: Channels,
 }
 
 /// A file with code.
@@ -54,10 +56,11 @@ pub struct Followed {
 }
 
 impl Follow {
-    /// For a run with this input, of which these bytes are free.
-    pub fn new(input: &[u8], free: FreeBytes) -> Follow {
+    /// For a run with this input, of which these bytes are free. `driven`: the first process is a driver; the program is what it starts.
+    pub fn new(input: &[u8], free: FreeBytes, driven: bool) -> Follow {
         let shared = Shared { arena: Arena::of(input), ..Shared::default() };
-        Follow { shared, free, ..Follow::default() }
+        let first = Process { is_driver: driven, ..Process::default() };
+        Follow { shared, free, processes: vec![first], ..Follow::default() }
     }
 
     pub fn into_followed(self) -> Followed {
@@ -98,7 +101,9 @@ impl Follow {
     fn execute(&mut self, thread: ThreadId, id: BlockId, part: Option<Part>, words: &[u64]) {
         let Some(Some(block)) = self.blocks.get(id.0 as usize) else { return };
         let Some(Some((process, thread))) = self.threads.get_mut(thread.0 as usize) else { return };
-        self.executed.insert(id.0);
+        if !self.processes[*process].is_driver {
+            self.executed.insert(id.0);
+        }
         let all = block.instructions.len();
         let Part { from, to } = part.unwrap_or(Part { from: 0, to: all });
         let process = &mut self.processes[*process];
@@ -108,16 +113,18 @@ impl Follow {
 }
 
 impl FlowSink for Follow {
-    fn define(&mut self, block: BlockId, _process: ProcessId, pc: u64, _code: CodeAddr, bytes: &[u8]) {
+    fn define(&mut self, block: BlockId, process: ProcessId, pc: u64, _code: CodeAddr, bytes: &[u8]) {
         let at = block.0 as usize;
         if self.blocks.len() <= at {
             self.blocks.resize_with(at + 1, || None);
         }
-        let known = self.known_code.entry(pc).or_insert_with(|| bytes.into());
-        let both = known.len().min(bytes.len());
-        if known[..both] != bytes[..both] {
-            self.code_changed += 1;
-            *known = bytes.into();
+        if !self.process(process).is_driver {
+            let known = self.known_code.entry(pc).or_insert_with(|| bytes.into());
+            let both = known.len().min(bytes.len());
+            if known[..both] != bytes[..both] {
+                self.code_changed += 1;
+                *known = bytes.into();
+            }
         }
         self.blocks[at] = Some(compile(pc, bytes));
     }
@@ -146,12 +153,29 @@ impl FlowSink for Follow {
         }
     }
 
+    fn sent(&mut self, thread: ThreadId, address: u64, content: &[u8]) {
+        let Some(Some((process, _))) = self.threads.get(thread.0 as usize) else { return };
+        let bytes = self.processes[*process].memory.load(address, content.len());
+        self.channels.send(content, bytes);
+    }
+
+    fn received(&mut self, thread: ThreadId, address: u64, content: &[u8]) {
+        let Some(Some((process, _))) = self.threads.get(thread.0 as usize) else { return };
+        let bytes = self.channels.receive(content);
+        let memory = &mut self.processes[*process].memory;
+        for (at, byte) in bytes.into_iter().enumerate().filter(|(_, byte)| byte.is_some()) {
+            memory.set(address + at as u64, byte);
+        }
+    }
+
     fn mapped(&mut self, _process: ProcessId, _address: u64, _len: u64, _place: Place) {}
 
     fn code_mapped(&mut self, process: ProcessId, address: u64, len: u64, path: &str, offset: u64) {
-        self.process(process).constants.mapped(address, path, offset);
+        let of = self.process(process);
+        of.constants.mapped(address, path, offset);
+        let is_driver = of.is_driver;
         let mapped = Mapped { address, len, path: path.to_owned(), offset };
-        if process.0 == 0 && !self.mapped.contains(&mapped) {
+        if !is_driver && !self.mapped.contains(&mapped) {
             self.mapped.push(mapped);
         }
     }
@@ -171,6 +195,8 @@ impl FlowSink for Follow {
 
     fn process_exec(&mut self, process: ProcessId, thread: ThreadId) {
         *self.process(process) = Process::default();
+        // Another program lies where this one did.
+        self.known_code.clear();
         self.set_thread(thread, process);
     }
 }

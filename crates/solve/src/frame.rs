@@ -23,6 +23,8 @@ pub enum Concrete {
     Operands,
     /// A value is needed that was not logged.
     NotLogged,
+    /// The kernel got it as an argument, and its answer does not depend on it.
+    SystemCall,
 }
 
 /// The followed registers of a thread.

@@ -113,6 +113,28 @@ impl Shape {
         Ok(())
     }
 
+    /// Operations, one per line: their first words stay, letters and digits behind them are free.
+    pub fn add_operations(&mut self, text: &[u8]) {
+        for line in text.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let word = line.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(line.len());
+            let mut rest = line;
+            let mut at = 0;
+            while !rest.is_empty() {
+                let is_free = |n: usize, byte: &u8| at + n >= word && byte.is_ascii_alphanumeric();
+                let free = is_free(0, &rest[0]);
+                let len = rest.iter().enumerate().position(|(n, b)| is_free(n, b) != free).unwrap_or(rest.len());
+                let (piece, after) = rest.split_at(len);
+                match free {
+                    true => self.add_free(piece),
+                    false => self.file.push(Piece::Fixed(piece.to_vec())),
+                }
+                at += len;
+                rest = after;
+            }
+            self.file.push(Piece::Fixed(b"\n".to_vec()));
+        }
+    }
+
     /// All bytes of this content are free.
     pub fn add_free(&mut self, content: &[u8]) {
         let (start, len) = (self.len, content.len() as u32);
@@ -202,6 +224,15 @@ mod tests {
         shape.add_arguments(&["./prog".into(), "--n={n:sym:3}".into(), "@@".into()]).unwrap();
         let command = shape.render_command(&["./prog".into(), "x".into(), "@@".into()], b"4\x002", "/f".as_ref());
         assert_eq!(command, ["./prog", "--n=4", "/f"]);
+    }
+
+    #[test]
+    fn operations_keep_their_words() {
+        let mut shape = Shape::default();
+        shape.add_operations(b"put k1 22\ncount\n\nget k1");
+        assert_eq!(shape.seed, b"k122k1");
+        assert_eq!(shape.render_file(&shape.seed), b"put k1 22\ncount\nget k1\n");
+        assert_eq!(shape.render_file(b"ABCDEF"), b"put AB CD\ncount\nget EF\n");
     }
 
     #[test]

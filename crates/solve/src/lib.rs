@@ -2,17 +2,21 @@
 //!
 //! ```text
 //!   input ─► Runner         runs it in values mode                    (run, input)
-//!              │ Follow     blocks, threads, processes                (follow, compile)
+//!              │ Follow     blocks, threads, processes                (follow, channel, compile)
 //!              ▼ Machine    what depends on the input gets expressions (machine, memory, constant, frame, flags, semantics)
 //!             Path          conditions that this run met              (path; expressions: expr, simplify, eval, support)
 //!              │
-//!              ▼ Explorer   which branch next                         (explore, graph, reach)
+//!              ▼ Explorer   which branch next                         (explore, graph, reach, place)
 //!             Stages        an input that takes its other side        (solver, invert, interval, blast, smt)
 //! ```
+//!
+//! `session` explores alone; `campaign` helps a fuzzing campaign where mutation is stuck.
 //!
 //! Source: I. Neal et al., "Agamotto", OSDI 2020, §4 and §5. Deviations are in `machine.rs`, [`graph`] and docs/design/solving.md.
 
 pub mod blast;
+pub mod campaign;
+mod channel;
 mod compile;
 mod constant;
 pub mod eval;
@@ -28,6 +32,7 @@ pub mod invert;
 mod machine;
 mod memory;
 pub mod path;
+pub mod place;
 pub mod reach;
 pub mod run;
 pub mod semantics;

@@ -11,7 +11,7 @@
 use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
 use isa::flow::{Place, Wanted};
 
-use crate::compile::{Block, Compiled, How};
+use crate::compile::{Block, Compiled, How, SYSTEM_CALL_ARGUMENTS};
 use crate::constant::Constants;
 use crate::expr::{Arena, Expr};
 use crate::frame::{Byte, Concrete, FLAGS, Frame, Known, Registers, family};
@@ -36,6 +36,8 @@ pub struct Shared {
 pub struct Process {
     pub memory: Memory,
     pub constants: Constants,
+    /// It only passes operations on to the program.
+    pub is_driver: bool,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -166,10 +168,11 @@ impl Machine<'_> {
         let right = match step.kind {
             Kind::Branch { taken, target, next } => pc == if taken { target } else { next },
             Kind::Jump { target } => target == pc,
-            Kind::Address => true,
+            Kind::Address | Kind::Driver => true,
         };
         if right {
-            self.shared.path.push(step);
+            let kind = if self.process.is_driver { Kind::Driver } else { step.kind };
+            self.shared.path.push(Step { kind, ..step });
         } else {
             // Not what the expressions say: something was written that nobody told, or a signal came.
             self.shared.path.counts.diverged += 1;
@@ -208,6 +211,10 @@ impl Machine<'_> {
             How::Leave => return self.leave(i, words),
             How::String => return self.string(i, words),
             How::SystemCall => {
+                if i.reads & live != 0 && self.gives_input() {
+                    let (mnemonic, pc) = (i.instruction.mnemonic(), i.instruction.ip());
+                    self.shared.path.concrete(mnemonic, Concrete::SystemCall, pc);
+                }
                 for register in [Register::RAX, Register::RCX, Register::R11] {
                     self.thread.registers.forget(register);
                 }
@@ -259,6 +266,11 @@ impl Machine<'_> {
                 self.unfollow(i, address);
             }
         }
+    }
+
+    /// Whether an argument of a system call is followed.
+    fn gives_input(&self) -> bool {
+        SYSTEM_CALL_ARGUMENTS.iter().any(|&register| self.thread.registers.bytes(register).iter().any(Option::is_some))
     }
 
     /// What the instruction writes is not followed.

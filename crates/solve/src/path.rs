@@ -35,6 +35,15 @@ pub enum Kind {
     },
     /// A load or store at an address that depends on the input.
     Address,
+    /// A branch of the driver that passes operations on: they must stay as they are for it.
+    Driver,
+}
+
+impl Kind {
+    /// The program decided there.
+    pub fn is_decision(self) -> bool {
+        matches!(self, Kind::Branch { .. } | Kind::Jump { .. })
+    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -114,6 +123,6 @@ impl Path {
 
     /// Whether a branch or jump depended on the input.
     pub fn has_branches(&self) -> bool {
-        self.steps.iter().any(|step| step.kind != Kind::Address)
+        self.steps.iter().any(|step| step.kind.is_decision())
     }
 }

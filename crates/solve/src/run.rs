@@ -53,6 +53,10 @@ pub struct Runner {
     begun: SystemTime,
     /// The program's whole environment; that of this process to begin with.
     pub env: Vec<(OsString, OsString)>,
+    /// The command is a driver, which passes the input on to the program.
+    pub driven: bool,
+    /// The user's wish to end.
+    pub stop: Option<&'static StopRequest>,
 }
 
 /// A file that is put back before each run: its content, or that there was none.
@@ -95,6 +99,8 @@ impl Runner {
             kept: Vec::new(),
             begun: SystemTime::now(),
             env: std::env::vars_os().collect(),
+            driven: false,
+            stop: None,
         };
         for argument in command.iter().skip(1) {
             let path = Path::new(argument);
@@ -154,7 +160,7 @@ impl Runner {
         let file = File::open(&path).map_err(failed)?;
         let identity = file.metadata().map_err(failed)?;
         let null = File::options().read(true).write(true).open("/dev/null").map_err(failed)?;
-        let follow = Arc::new(Mutex::new(Follow::new(input, self.shape.free())));
+        let follow = Arc::new(Mutex::new(Follow::new(input, self.shape.free(), self.driven)));
         let options = RecordOptions {
             pm: self.pm.clone(),
             watch: self.watch.clone(),
@@ -175,7 +181,7 @@ impl Runner {
         target.streams = Some([file.as_raw_fd(), null.as_raw_fd(), null.as_raw_fd()]);
         let over = AtomicBool::new(false);
         let (recorded, stopped) = std::thread::scope(|scope| {
-            let watchdog = scope.spawn(|| watch(&stop, &over, self.limit));
+            let watchdog = scope.spawn(|| watch(&stop, self.stop, &over, self.limit));
             let recorded = recorder.run(&target, &options, writer);
             over.store(true, Ordering::Release);
             watchdog.thread().unpark();
@@ -208,24 +214,24 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Ends a run that does not end by itself; true if it had to.
-fn watch(stop: &StopRequest, over: &AtomicBool, limit: Duration) -> bool {
+fn watch(stop: &StopRequest, user: Option<&StopRequest>, over: &AtomicBool, limit: Duration) -> bool {
+    const LOOK: Duration = Duration::from_millis(200);
     let start = std::time::Instant::now();
     let mut asked = false;
     while !over.load(Ordering::Acquire) {
-        if start.elapsed() >= limit {
+        let late = start.elapsed() >= limit;
+        if late || user.is_some_and(|user| user.count() > 0) {
             // Once asks, twice insists.
             stop.interrupt();
-            asked = true;
-            std::thread::park_timeout(Duration::from_millis(200));
-        } else {
-            std::thread::park_timeout(limit - start.elapsed());
+            asked |= late;
         }
+        std::thread::park_timeout(LOOK.min(limit));
     }
     asked
 }
 
 /// Instructions that stored to PM, flushed it or fenced.
-fn pm_instructions(reader: &TraceReader) -> Result<Vec<u64>, ReadError> {
+pub(crate) fn pm_instructions(reader: &TraceReader) -> Result<Vec<u64>, ReadError> {
     let mut seen = FxHashSet::default();
     let mut list = Vec::new();
     let mut events = reader.events();

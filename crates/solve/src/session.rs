@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use crate::explore::{Explorer, News, Proposal};
-use crate::follow::Followed;
+use crate::follow::{Followed, Mapped};
 use crate::reach::{ReachError, SourceLine, addresses};
 use crate::run::{Ran, RunError, Runner};
 use crate::solver::Stage;
@@ -65,6 +65,8 @@ pub enum Ended {
     Exhausted,
     Time,
     Runs,
+    /// The user asked for it.
+    Interrupted,
     /// The caller had enough.
     Asked,
     /// Nothing that the program decided depended on the input.
@@ -82,12 +84,14 @@ pub struct Session {
     pub totals: Totals,
     pub concrete: std::collections::BTreeMap<(String, crate::frame::Concrete), (u64, u64)>,
     goals: Vec<u64>,
+    /// Files with code, of the last run.
+    pub mapped: Vec<Mapped>,
 }
 
 impl Session {
     pub fn new(runner: Runner, explorer: Explorer, limits: Limits, reach: Option<SourceLine>) -> Session {
-        let (totals, concrete, goals) = Default::default();
-        Session { runner, explorer, limits, reach, totals, concrete, goals }
+        let (totals, concrete, goals, mapped) = Default::default();
+        Session { runner, explorer, limits, reach, totals, concrete, goals, mapped }
     }
 
     /// Runs until the end; `each` is told of every run, and says whether to go on.
@@ -98,7 +102,11 @@ impl Session {
         let mut proposal: Option<Proposal> = None;
         loop {
             let before = Instant::now();
-            let ran = self.runner.run(&input)?;
+            let ran = match self.runner.run(&input) {
+                // What the user's signal left of the run means nothing.
+                _ if self.is_interrupted() => return Ok(Ended::Interrupted),
+                ran => ran?,
+            };
             self.totals.running += before.elapsed();
             self.add(&ran);
             if self.totals.runs == 1 {
@@ -115,7 +123,7 @@ impl Session {
             // The path goes to the explorer; what is told of the run has the rest.
             let Ran { followed, recording, trace, pm, stopped } = ran;
             let (empty, path) = (emptied(&followed), followed);
-            let news = self.explorer.ran(input.clone(), path, &pm, proposal.as_ref());
+            let news = self.explorer.ran(input.clone(), path, &pm, proposal.as_ref(), 0);
             let ran = Ran { followed: empty, recording, trace, pm, stopped };
             let stage = proposal.as_ref().map(|proposal| proposal.stage);
             let found = Found { number: self.totals.runs, input: &input, ran: &ran, news, stage, reached };
@@ -128,7 +136,12 @@ impl Session {
             if self.totals.runs >= self.limits.runs {
                 return Ok(Ended::Runs);
             }
-            let Some(next) = self.explorer.next(|| Instant::now() < until) else {
+            let stop = self.runner.stop;
+            let go_on = || Instant::now() < until && stop.is_none_or(|stop| stop.count() == 0);
+            let Some(next) = self.explorer.next(go_on) else {
+                if self.is_interrupted() {
+                    return Ok(Ended::Interrupted);
+                }
                 return Ok(if Instant::now() < until { Ended::Exhausted } else { Ended::Time });
             };
             input.clone_from(&next.input);
@@ -137,6 +150,10 @@ impl Session {
                 return Ok(Ended::Time);
             }
         }
+    }
+
+    fn is_interrupted(&self) -> bool {
+        self.runner.stop.is_some_and(|stop| stop.count() > 0)
     }
 
     fn is_reached(&self, followed: &Followed) -> bool {
@@ -159,6 +176,7 @@ impl Session {
         totals.stopped += u64::from(ran.stopped);
         totals.more_threads += u64::from(ran.followed.more_threads);
         totals.code_changed += ran.followed.code_changed;
+        self.mapped.clone_from(&ran.followed.mapped);
         totals.nodes = totals.nodes.max(ran.followed.arena.len());
         for (key, &(count, pc)) in &path.concrete {
             let entry = self.concrete.entry(key.clone()).or_insert((0, pc));

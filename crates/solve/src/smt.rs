@@ -33,9 +33,21 @@ impl Process {
 
     /// The first that is installed.
     pub fn installed() -> Option<Process> {
+        Process::all_installed().into_iter().next()
+    }
+
+    /// Those that are installed, the preferred one first.
+    pub fn all_installed() -> Vec<Process> {
+        KNOWN.iter().map(|(name, _)| Process::named(name)).filter(Process::is_there).collect()
+    }
+
+    /// Whether the program is a file, or in a folder of `PATH`.
+    pub fn is_there(&self) -> bool {
+        if self.program.contains('/') {
+            return std::path::Path::new(&self.program).is_file();
+        }
         let folders = std::env::var_os("PATH").unwrap_or_default();
-        let found = |name: &&str| std::env::split_paths(&folders).any(|folder| folder.join(name).is_file());
-        KNOWN.iter().map(|(name, _)| *name).find(|name| found(name)).map(Process::named)
+        std::env::split_paths(&folders).any(|folder| folder.join(&self.program).is_file())
     }
 
     pub fn program(&self) -> &str {
@@ -215,5 +227,44 @@ fn term(arena: &Arena, expr: Expr) -> String {
             let at = if node.op == Op::Ctz { n } else { first - 1 - n };
             format!("(ite (= ((_ extract {at} {at}) {a}) #b1) {} {rest})", number(width, n.into()))
         }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn made(name: &str, text: &str) -> (tempfile::TempDir, Process) {
+        use std::os::unix::fs::PermissionsExt as _;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let process = Process::named(path.to_str().unwrap());
+        (folder, process)
+    }
+
+    fn asked(process: &mut Process, limit: Duration) -> Answer {
+        let mut arena = Arena::of(b"a");
+        let condition = arena.input(0);
+        let wanted = arena.constant(8, 0x41);
+        let condition = arena.eq(condition, wanted);
+        process.solve(&arena, &[condition], limit)
+    }
+
+    #[test]
+    fn a_solver_that_is_missing_killed_silent_or_mad_gives_no_answer() {
+        let long = Duration::from_secs(60);
+        let process = |answer: Answer| matches!(answer, Answer::Unknown(Unknown::Process(_)));
+        let mut missing = Process::named("/nowhere/z3");
+        assert!(!missing.is_there() && process(asked(&mut missing, long)));
+        let (_folder, mut killed) = made("z3", "#!/bin/sh\nkill -9 $$\n");
+        assert!(killed.is_there() && process(asked(&mut killed, long)));
+        let (_folder, mut mad) = made("z3", "#!/bin/sh\ncat > /dev/null; echo 42\n");
+        assert!(process(asked(&mut mad, long)));
+        let (_folder, mut slow) = made("z3", "#!/bin/sh\nexec sleep 1000\n");
+        assert_eq!(asked(&mut slow, Duration::from_millis(50)), Answer::Unknown(Unknown::Time));
+        let (_folder, mut right) = made("z3", "#!/bin/sh\ncat > /dev/null; echo 'sat ((i0 #x41))'\n");
+        assert_eq!(asked(&mut right, long), Answer::Solved(vec![(0, 0x41)]));
     }
 }

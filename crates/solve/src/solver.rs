@@ -12,7 +12,7 @@ use crate::invert::guesses;
 use crate::path::{Kind, Path};
 
 /// Something that finds bytes for which conditions hold.
-pub trait Solver {
+pub trait Solver: Send {
     fn name(&self) -> &str;
     fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer;
 }
@@ -28,11 +28,20 @@ pub enum Answer {
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unknown {
-    #[error("the time limit of the query")]
+    #[error("the work limit of the query (--query-limit)")]
+    Work,
+    #[error("the time limit of the query: another run may get an answer")]
     Time,
     #[error("the solver {0}")]
     Process(String),
 }
+
+/// Steps of the built-in solver's search that take about a millisecond.
+const WORK_PER_MILLISECOND: u64 = 50;
+/// Its clock stops it after so many times the limit.
+const CLOCK_FACTOR: u32 = 8;
+/// Other programs may have the processor.
+const LEAST_CLOCK: Duration = Duration::from_secs(30);
 
 /// The built-in solver: bits and clauses.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,17 +53,20 @@ impl Solver for Embedded {
     }
 
     fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer {
-        let until = Instant::now() + limit;
-        let mut blaster = Blaster::new(arena, until);
+        // Work is the same on every machine, time is not: the clock only ends what is far beyond.
+        let until = Instant::now() + (limit * CLOCK_FACTOR).max(LEAST_CLOCK);
+        let work = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).saturating_mul(WORK_PER_MILLISECOND);
+        let mut blaster = Blaster::new(arena, work, until);
         for &condition in conditions {
             if !blaster.require(condition, until) {
-                return Answer::Unknown(Unknown::Time);
+                return Answer::Unknown(if Instant::now() < until { Unknown::Work } else { Unknown::Time });
             }
         }
         match blaster.solve() {
             Some(true) => Answer::Solved(blaster.bytes()),
             Some(false) => Answer::Impossible,
-            None => Answer::Unknown(Unknown::Time),
+            None if blaster.is_late() => Answer::Unknown(Unknown::Time),
+            None => Answer::Unknown(Unknown::Work),
         }
     }
 }
@@ -189,7 +201,7 @@ impl Stages {
         if let Some(answer) = self.cache.get(&key) {
             return (answer.clone(), true);
         }
-        let mut last = Answer::Unknown(Unknown::Time);
+        let mut last = Answer::Unknown(Unknown::Work);
         for solver in &mut self.solvers {
             last = solver.solve(arena, conditions, self.limit);
             match &last {

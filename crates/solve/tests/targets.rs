@@ -4,8 +4,8 @@
 //! One test per program: `cargo test --release -p solve --test targets -- magic32`.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode};
+use std::path::Path;
+use std::process::ExitCode;
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -17,6 +17,7 @@ use solve::input::Shape;
 use solve::run::Runner;
 use solve::session::{Limits, Session};
 use solve::solver::{Embedded, Stages};
+use targets::solve::{SolveTarget, all};
 use trace::TraceReader;
 
 /// What the issue allows; on an idle machine it takes seconds.
@@ -24,43 +25,7 @@ const SECONDS: u64 = 300;
 /// Paths of the twin that are looked at.
 const TWIN_RUNS: u64 = 40;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../targets/solve")
-}
-
-/// A program's own lines about itself.
-struct Program {
-    name: String,
-    source: PathBuf,
-    explore: Vec<String>,
-    command: Vec<OsString>,
-    guilty: u32,
-}
-
-fn read(source: &Path) -> Result<Program, String> {
-    let text = std::fs::read_to_string(source).map_err(|error| format!("{}: {error}", source.display()))?;
-    let line = |key: &str| {
-        let found = text.lines().find_map(|line| line.strip_prefix(&format!("//@ {key}:")));
-        found.unwrap_or_default().split_whitespace().map(str::to_owned).collect::<Vec<String>>()
-    };
-    let guilty = text.lines().position(|line| line.contains("//~ FP0101")).ok_or("no line is guilty")?;
-    Ok(Program {
-        name: source.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
-        source: source.to_owned(),
-        explore: line("explore"),
-        command: line("command").into_iter().map(OsString::from).collect(),
-        guilty: guilty as u32 + 1,
-    })
-}
-
-fn build(program: &Program, repaired: bool, to: &Path) -> Result<(), String> {
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-g"]).args(repaired.then_some("-DREPAIRED")).arg("-o").arg(to).arg(&program.source);
-    let output = cc.output().map_err(|error| format!("cc: {error}"))?;
-    if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
-}
-
-fn shape(program: &Program, command: &[OsString]) -> Result<Shape, String> {
+fn shape(program: &SolveTarget, command: &[OsString]) -> Result<Shape, String> {
     let mut shape = Shape::default();
     shape.add_arguments(command).map_err(|error| error.to_string())?;
     let mut words = program.explore.iter();
@@ -78,10 +43,10 @@ fn shape(program: &Program, command: &[OsString]) -> Result<Shape, String> {
 }
 
 /// Lines that lint finds guilty, of all paths; ends with the first if `first`.
-fn explore(program: &Program, repaired: bool) -> Result<(Vec<(u32, String)>, u64), String> {
+fn explore(program: &SolveTarget, repaired: bool) -> Result<(Vec<(u32, String)>, u64), String> {
     let space = tempfile::tempdir().map_err(|error| error.to_string())?;
-    let binary = space.path().join(&program.name);
-    build(program, repaired, &binary)?;
+    let built = Path::new(env!("CARGO_TARGET_TMPDIR")).join("solve");
+    let binary = program.build(repaired, &built).map_err(|error| error.to_string())?;
     let mut command: Vec<OsString> = vec![binary.into(), space.path().join("pool").into()];
     command.extend(program.command.iter().cloned());
     let text = |error: &dyn std::fmt::Display| error.to_string();
@@ -118,7 +83,7 @@ fn explore(program: &Program, repaired: bool) -> Result<(Vec<(u32, String)>, u64
     }
 }
 
-fn check(program: &Program) -> Result<(), Failed> {
+fn check(program: &SolveTarget) -> Result<(), Failed> {
     let (guilty, runs) = explore(program, false)?;
     if guilty != [(program.guilty, "FP0101".to_owned())] {
         let expected = program.guilty;
@@ -132,28 +97,15 @@ fn check(program: &Program) -> Result<(), Failed> {
 }
 
 fn main() -> ExitCode {
-    let sources = std::fs::read_dir(folder()).map(|entries| entries.flatten().map(|entry| entry.path()).collect());
-    let mut sources: Vec<PathBuf> = match sources {
-        Ok(sources) => sources,
+    let programs = match all() {
+        Ok(programs) => programs,
         Err(error) => {
-            eprintln!("error: {}: {error}", folder().display());
+            eprintln!("error: {error}");
             return ExitCode::FAILURE;
         }
     };
-    sources.retain(|path| path.extension().is_some_and(|extension| extension == "c"));
-    sources.sort();
-    let mut trials = Vec::new();
-    for source in sources {
-        match read(&source) {
-            Ok(program) => {
-                trials.push(Trial::test(program.name.clone(), move || check(&program)));
-            }
-            Err(error) => {
-                eprintln!("error: {}: {error}", source.display());
-                return ExitCode::FAILURE;
-            }
-        }
-    }
+    let mut trials: Vec<Trial> =
+        programs.into_iter().map(|program| Trial::test(program.name.clone(), move || check(&program))).collect();
     let count = trials.len();
     trials.push(Trial::test(
         "there are at least 20 programs",

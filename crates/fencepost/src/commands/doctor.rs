@@ -104,6 +104,7 @@ impl Doctor {
             machine::kernel(),
             machine::cpu(),
             machine::gdb(),
+            machine::solvers(),
             machine::virtual_machines(),
             machine::pmdk_symbols(),
         ];

@@ -10,7 +10,9 @@ use check::code_path;
 use clap::{Args, ValueEnum};
 use lint::lint::{Active, Options};
 use lint::registry;
+use operation::generate::generate;
 use persistency::model::{Fences, ModelKind};
+use record::stop::StopRequest;
 use report::human::Human;
 use report::json;
 use solve::explore::{Explorer, Strategy};
@@ -22,6 +24,8 @@ use solve::smt::Process;
 use solve::solver::{Embedded, Solver, Stages};
 use trace::TraceReader;
 
+use super::options::driver::DriverOptions;
+use super::options::operation::grammar;
 use super::options::rule::RuleOptions;
 use super::output::code_path::say_choice;
 use crate::cli::MessageFormat;
@@ -48,8 +52,17 @@ finding comes with an input that shows it.";
 #[command(after_help = EXAMPLES)]
 pub struct Explore {
     /// A line of standard input with symbolic parts: `{NAME:sym}` or `{NAME:sym:BYTES}`. Repeatable.
-    #[arg(long, value_name = "TEMPLATE", conflicts_with = "seed")]
+    #[arg(long, value_name = "TEMPLATE", conflicts_with_all = ["seed", "ops", "grammar"])]
     symbolic: Vec<String>,
+    /// Operations to start from, one per line: first words stay, letters and digits behind them are symbolic.
+    #[arg(long, value_name = "FILE", conflicts_with = "seed")]
+    ops: Option<PathBuf>,
+    /// Generate the operations to start from (see `fencepost ops generate --help`).
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["seed", "ops"])]
+    grammar: Option<PathBuf>,
+    /// Number of operations to generate.
+    #[arg(long, value_name = "N", default_value_t = 12, requires = "grammar")]
+    count: usize,
     /// Input to start from, for standard input or `@@`; all its bytes are symbolic.
     #[arg(long, value_name = "FILE")]
     seed: Option<PathBuf>,
@@ -68,6 +81,9 @@ pub struct Explore {
     /// Stop after N runs of the program.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     runs: u64,
+    /// Stop at the first finding.
+    #[arg(long)]
+    until_found: bool,
     /// Seed for random choices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     random_seed: u64,
@@ -84,6 +100,9 @@ pub struct Explore {
     /// Run `fencepost check` on each input that executes new PM instructions.
     #[arg(long)]
     check: bool,
+    /// Time that --check spends on one input, as in 30s.
+    #[arg(long, value_name = "TIME", default_value = "20s", requires = "check")]
+    budget: String,
     /// Recovery command for --check.
     #[arg(long, value_name = "CMD", requires = "check")]
     recover: Option<String>,
@@ -98,8 +117,10 @@ pub struct Explore {
     #[arg(long, value_enum, default_value_t = MessageFormat::Human, value_name = "FORMAT")]
     message_format: MessageFormat,
     /// The program and its arguments; `@@` stands for a file with the input.
-    #[arg(last = true, required = true, value_name = "CMD")]
+    #[arg(last = true, required_unless_present = "op_command", value_name = "CMD")]
     command: Vec<OsString>,
+    #[command(flatten)]
+    driver: DriverOptions,
     #[command(flatten)]
     rules: RuleOptions,
 }
@@ -114,12 +135,26 @@ enum Search {
 }
 
 /// What is told at the end.
+#[derive(Default)]
 struct Outcome {
+    begun: Option<Instant>,
+    /// The whole command, with the driver.
+    command: Vec<OsString>,
     findings: BTreeSet<String>,
     /// When something new was found, for plots: seconds, runs, blocks, PM instructions.
     progress: Vec<(f64, u64, usize, usize)>,
     reached: Option<PathBuf>,
     failed: Option<String>,
+    /// Crash searches that could not be made, and why the first.
+    unchecked: u64,
+    unchecked_why: Option<String>,
+}
+
+impl Outcome {
+    /// Since the first run began.
+    fn elapsed(&self) -> Duration {
+        self.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
+    }
 }
 
 impl Explore {
@@ -136,7 +171,8 @@ impl Explore {
     fn explore(&self) -> Result<Exit, (String, Exit)> {
         let usage = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Usage);
         self.rules.activate().map_err(|text| (text, Exit::Usage))?;
-        let shape = self.shape()?;
+        let command = self.command_line().map_err(|text| (text, Exit::Usage))?;
+        let shape = self.shape(&command)?;
         let folder = tempfile::Builder::new().prefix("fencepost-explore-").tempdir();
         let folder = folder.map_err(|error| usage(&format_args!("cannot make a temporary folder: {error}")))?;
         fs::create_dir_all(&self.output)
@@ -144,8 +180,10 @@ impl Explore {
         let watch = registry::watches(&self.active());
         let limit = Duration::from_secs(self.run_limit.max(1));
         let mut runner =
-            Runner::new(&self.command, shape, &self.pm, &watch, folder.path(), limit).map_err(|error| usage(&error))?;
+            Runner::new(&command, shape, &self.pm, &watch, folder.path(), limit).map_err(|error| usage(&error))?;
         say_choice(code_path::choose_for(&self.command, &mut runner.env));
+        runner.driven = self.driver.any();
+        runner.stop = Some(StopRequest::from_signals());
         let stages = Stages::new(self.solvers(), Duration::from_millis(self.query_limit));
         let strategy = match self.search {
             Search::PmAware => Strategy::PmAware,
@@ -155,7 +193,7 @@ impl Explore {
         let explorer = Explorer::new(strategy, stages, self.random_seed, Vec::new());
         let limits = Limits { time: Duration::from_secs(self.time), runs: self.runs };
         let mut session = Session::new(runner, explorer, limits, self.reach.clone());
-        let mut outcome = Outcome { findings: BTreeSet::new(), progress: Vec::new(), reached: None, failed: None };
+        let mut outcome = Outcome { command, begun: Some(Instant::now()), ..Outcome::default() };
         let start = Instant::now();
         let (mut blocks, mut pm) = (0, 0);
         let mut templates = self.templates(&session);
@@ -185,13 +223,34 @@ impl Explore {
         self.rules.activate().unwrap_or_default()
     }
 
-    fn shape(&self) -> Result<Shape, (String, Exit)> {
+    /// The program, or the driver that passes operations on to it.
+    fn command_line(&self) -> Result<Vec<OsString>, String> {
+        if !self.driver.any() {
+            return Ok(self.command.clone());
+        }
+        if self.symbolic.is_empty() && !self.has_operations() {
+            return Err("--op-command and --op-socket need operations; give --ops, --grammar or --symbolic".to_owned());
+        }
+        self.driver.driven(&self.command, None)
+    }
+
+    fn has_operations(&self) -> bool {
+        self.ops.is_some() || self.grammar.is_some()
+    }
+
+    fn shape(&self, command: &[OsString]) -> Result<Shape, (String, Exit)> {
         let usage = |error: &dyn std::fmt::Display| (error.to_string(), Exit::Usage);
         let mut shape = Shape::default();
-        shape.add_arguments(&self.command).map_err(|error| usage(&error))?;
+        shape.add_arguments(command).map_err(|error| usage(&error))?;
         if let Some(path) = &self.seed {
             let content = fs::read(path).map_err(|error| usage(&format_args!("{}: {error}", path.display())))?;
             shape.add_free(&content);
+        } else if let Some(path) = &self.ops {
+            let content = fs::read(path).map_err(|error| usage(&format_args!("{}: {error}", path.display())))?;
+            shape.add_operations(&content);
+        } else if let Some(path) = &self.grammar {
+            let grammar = grammar(path).map_err(|text| (text, Exit::Usage))?;
+            shape.add_operations(generate(&grammar, self.count, self.random_seed).operations.as_bytes());
         } else if !self.symbolic.is_empty() {
             shape.add_lines(&self.symbolic).map_err(|error| usage(&error))?;
         } else if shape.arguments.is_empty() {
@@ -208,7 +267,14 @@ impl Explore {
         let mut solvers: Vec<Box<dyn Solver>> = vec![Box::new(Embedded)];
         match self.solver.as_deref() {
             Some("embedded") => {}
-            Some(name) => solvers.push(Box::new(Process::named(name))),
+            Some(name) => {
+                let process = Process::named(name);
+                if !process.is_there() {
+                    render::warning(format_args!("the solver `{name}` is not found: only the embedded one is used"));
+                    return solvers;
+                }
+                solvers.push(Box::new(process));
+            }
             None => {
                 if let Some(process) = Process::installed() {
                     solvers.push(Box::new(process));
@@ -240,13 +306,13 @@ impl Explore {
         if self.check && found.news.pm > 0 {
             self.crash_search(found, shape, outcome);
         }
-        outcome.failed.is_none()
+        outcome.failed.is_none() && !(self.until_found && !outcome.findings.is_empty())
     }
 
     /// Writes the input, as the program gets it.
     fn save(&self, found: &Found<'_>, shape: &Shape, name: &str, outcome: &mut Outcome) -> Option<PathBuf> {
         let path = self.output.join(format!("{name}.input"));
-        let command = shape.render_command(&self.command, found.input, &path);
+        let command = shape.render_command(&outcome.command, found.input, &path);
         let written = fs::write(&path, shape.render_file(found.input)).and_then(|()| {
             let line: Vec<String> = command.iter().map(|word| words::quoted(&word.to_string_lossy())).collect();
             let reads = shape.file.is_empty() || self.command.iter().any(|word| word == solve::input::FILE_ARGUMENT);
@@ -286,7 +352,7 @@ impl Explore {
             let path = self.save(found, shape, &format!("finding-{}", finding.id.0), outcome)?;
             let shown = match self.message_format {
                 MessageFormat::Human => format!("{}\n   input: {}\n", human.finding(&finding), path.display()),
-                MessageFormat::Json => words::with_input(&json::finding(&finding), &path),
+                MessageFormat::Json => words::with_input(&json::finding(&finding), &path, outcome.elapsed()),
             };
             if render::result(shown).is_err() {
                 return None;
@@ -317,8 +383,14 @@ impl Explore {
             MessageFormat::Json => render::result(words::summary_json(session, ended, outcome, took)),
         };
         words::warn(session);
+        if let Some(why) = &outcome.unchecked_why {
+            render::warning(format_args!("{} crash searches could not be made; the first: {why}", outcome.unchecked));
+        }
         if printed.is_err() {
             return Exit::Internal;
+        }
+        if ended == Ended::Interrupted {
+            return Exit::Interrupted;
         }
         if let Some(place) = &self.reach {
             return match &outcome.reached {

@@ -6,6 +6,7 @@
 
 pub mod checks;
 pub mod findings;
+pub mod helper;
 pub mod misbehaviour;
 pub mod pick;
 pub mod run;

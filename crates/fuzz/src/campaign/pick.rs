@@ -74,6 +74,7 @@ mod tests {
             edges: 0,
             file: String::new(),
             stable: true,
+            found_by: Default::default(),
         }
     }
 

@@ -12,9 +12,10 @@ use verdict::end::End;
 
 use super::checks::CheckError;
 use super::findings::Found;
+use super::helper::{Asked, Helper, Known};
 use super::misbehaviour;
 use super::state::{Budget, State, Unit};
-use crate::case::CaseId;
+use crate::case::{CaseId, FoundBy, Origin};
 use crate::corpus::{About, CorpusError, failed};
 use crate::coverage::{Priority, Trail};
 use crate::crashes::crash_images;
@@ -48,6 +49,8 @@ pub struct Campaign<'a> {
     pub seeds: Vec<Vec<u8>>,
     /// What the pools held before the first case; by default they are not there.
     pub root: Image,
+    /// Asked where mutation is stuck.
+    pub helper: Option<&'a Mutex<dyn Helper>>,
     pub stop: &'a AtomicBool,
     /// Called now and then, and whenever there is a new finding.
     pub on_progress: &'a (dyn Fn(&State, Option<&Found>) + Sync),
@@ -111,6 +114,7 @@ impl Campaign<'_> {
     pub fn run(&self) -> Result<State, CampaignError> {
         let mut state = State::open(&self.folder, &self.about(), self.budget, self.jobs)?;
         let mut executor = Executor::new(self.subject.clone())?;
+        state.has_helper = self.helper.is_some();
         self.know_again(&mut state, &mut executor)?;
         if state.corpus.cases().is_empty() {
             if !self.root.is_none() {
@@ -210,7 +214,7 @@ impl Shared<'_> {
                 None => std::thread::sleep(Duration::from_millis(5)),
                 Some(Unit::Seed(input)) => {
                     let root = Arc::new(self.campaign.root.clone());
-                    self.try_one(&mut executor, None, &input, 0, &root)?;
+                    self.try_one(&mut executor, Origin { parent: None, found_by: FoundBy::Seed }, &input, 0, &root)?;
                     let mut state = self.state();
                     if state.corpus.cases().is_empty() {
                         // It broke down: without any case there is nothing to mutate.
@@ -222,16 +226,18 @@ impl Shared<'_> {
                     }
                 }
                 Some(Unit::Mutate { parent, input, other, start, elsewhere, mut random, count }) => {
+                    let origin = Origin { parent: Some(parent), found_by: FoundBy::Mutation };
                     let kept = if elsewhere { 0 } else { self.kept(&input, &mut random) };
                     for _ in 0..count {
                         let from = if elsewhere { self.shortened(&input, &mut random) } else { input.to_vec() };
                         let mutant = self.campaign.inputs.mutate_after(&from, kept, &other, &mut random);
-                        self.try_one(&mut executor, Some(parent), &mutant, kept, &start)?;
+                        self.try_one(&mut executor, origin, &mutant, kept, &start)?;
                         if self.is_stopped() || self.state().is_over() {
                             break;
                         }
                     }
                 }
+                Some(Unit::Help(case)) => self.ask(&mut executor, case)?,
                 Some(Unit::Check { case, input, start, lineage, crash }) => {
                     let began = Instant::now();
                     self.check(case, &input, &start, &lineage, crash)?;
@@ -264,11 +270,33 @@ impl Shared<'_> {
         parts[parts.len() - back].start
     }
 
+    /// Lets the helper think, and runs what it suggests.
+    fn ask(&self, executor: &mut Executor, case: Option<Known>) -> Result<(), CampaignError> {
+        let Some(helper) = self.campaign.helper else { return Ok(()) };
+        let mut helper = helper.lock().unwrap_or_else(PoisonError::into_inner);
+        let go_on = || !self.is_stopped() && !self.state().is_over();
+        let suggested = helper.help(&Asked { subject: self.campaign.subject, case, go_on: &go_on });
+        let trouble = helper.trouble();
+        drop(helper);
+        if trouble.is_some() {
+            self.state().helper_trouble = trouble;
+        }
+        let before = self.state().found_by(FoundBy::Solving).0;
+        for one in &suggested {
+            let origin = Origin { parent: Some(one.parent), found_by: FoundBy::Solving };
+            self.try_one(executor, origin, &one.input, 0, &one.start)?;
+        }
+        let mut state = self.state();
+        let kept = state.found_by(FoundBy::Solving).0 > before;
+        state.helped(suggested.len(), kept);
+        Ok(())
+    }
+
     /// Runs an input, whose first `kept` bytes it shares with those before it; if there is news, keeps it.
     fn try_one(
         &self,
         executor: &mut Executor,
-        parent: Option<CaseId>,
+        origin: Origin,
         input: &[u8],
         kept: usize,
         start: &Arc<Image>,
@@ -298,7 +326,7 @@ impl Shared<'_> {
             let mut state = self.state();
             state.stable.0 += trail.pm().count() as u64;
             state.stable.1 += again.trail.pm().count().max(first) as u64;
-            state.keep(parent, input, start.id(), &left, &trail, stable)?
+            state.keep(origin, input, start.id(), &left, &trail, stable)?
         };
         if let Some((id, Priority::High)) = kept {
             self.add_crash_images(id, input, start)?;

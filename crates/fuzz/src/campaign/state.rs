@@ -1,6 +1,6 @@
 //! What the workers of a campaign share: corpus, images, coverage, root causes, the budget.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::findings::Findings;
+use super::helper::{Known, LONGEST_WAIT, WAIT};
 use super::pick;
-use crate::case::{Case, CaseId};
+use crate::case::{Case, CaseId, FoundBy, Origin};
 use crate::corpus::{About, Corpus, CorpusError, failed};
 use crate::coverage::{Covered, News, Priority, Trail};
 use crate::image::{Image, ImageId};
@@ -46,6 +47,8 @@ pub enum Unit {
     },
     /// Run a seed.
     Seed(Arc<[u8]>),
+    /// Ask the helper, about a case that it has not seen, if there is one.
+    Help(Option<Known>),
     Check {
         case: CaseId,
         input: Arc<[u8]>,
@@ -115,6 +118,19 @@ pub struct State {
     /// Why a check was not possible, the first time.
     pub unchecked_why: Option<String>,
     pub news: String,
+    /// There is somebody to ask.
+    pub has_helper: bool,
+    /// It is being asked.
+    helping: bool,
+    /// Executions when something new came last, and how many without news are borne.
+    last_news: u64,
+    wait: u64,
+    /// Cases that the helper has seen.
+    shown: BTreeSet<CaseId>,
+    /// What it could not do, the first time.
+    pub helper_trouble: Option<String>,
+    /// Inputs that it suggested.
+    pub suggested: u64,
 }
 
 impl State {
@@ -163,6 +179,13 @@ impl State {
             unchecked: 0,
             unchecked_why: None,
             news: String::new(),
+            has_helper: false,
+            helping: false,
+            last_news: executions,
+            wait: WAIT,
+            shown: BTreeSet::new(),
+            helper_trouble: None,
+            suggested: 0,
         })
     }
 
@@ -211,6 +234,10 @@ impl State {
                 return self.check_of(id, true).map(Some);
             }
         }
+        if self.has_helper && !self.helping && self.executions - self.last_news >= self.wait {
+            self.helping = true;
+            return self.to_help().map(Some);
+        }
         let Some(parent) = pick::case(self.corpus.cases(), &self.picks, &mut self.random) else { return Ok(None) };
         self.picks[parent.0 as usize] += 1;
         let case = self.corpus.cases()[parent.0 as usize].clone();
@@ -228,6 +255,31 @@ impl State {
             random,
             count: BATCH.min(usize::try_from(left).unwrap_or(BATCH)),
         }))
+    }
+
+    /// The best case that the helper has not seen: of the highest priority, and the newest of those.
+    fn to_help(&mut self) -> Result<Unit, CorpusError> {
+        let unseen = self.corpus.cases().iter().filter(|case| !self.shown.contains(&case.id));
+        let Some(case) = unseen.max_by_key(|case| (case.priority, case.id)).cloned() else {
+            return Ok(Unit::Help(None));
+        };
+        self.shown.insert(case.id);
+        let start = self.image(case.start)?;
+        Ok(Unit::Help(Some(Known { id: case.id, input: Arc::clone(self.corpus.input(case.id)), start })))
+    }
+
+    /// The helper was asked; `kept`: something of what it suggested was new.
+    pub fn helped(&mut self, suggested: usize, kept: bool) {
+        self.helping = false;
+        self.last_news = self.executions;
+        self.suggested += suggested as u64;
+        self.wait = if kept { WAIT } else { (self.wait * 2).min(LONGEST_WAIT) };
+    }
+
+    /// Cases that were found this way, and the PM transitions that were new with them.
+    pub fn found_by(&self, by: FoundBy) -> (usize, u64) {
+        let cases = self.corpus.cases().iter().filter(|case| case.found_by == by);
+        cases.fold((0, 0), |(count, new), case| (count + 1, new + u64::from(case.pm_transitions)))
     }
 
     fn next_check(&mut self) -> Result<Option<Unit>, CorpusError> {
@@ -271,7 +323,7 @@ impl State {
     /// Keeps a case that has news, and the pool that it left.
     pub fn keep(
         &mut self,
-        parent: Option<CaseId>,
+        origin: Origin,
         input: &[u8],
         start: ImageId,
         left: &Arc<Image>,
@@ -282,6 +334,7 @@ impl State {
         let news: News = self.covered.news(trail);
         let Some(priority) = news.priority() else { return Ok(None) };
         self.covered.add(trail);
+        let Origin { parent, found_by } = origin;
         let case = Case {
             id: CaseId(0),
             parent,
@@ -294,7 +347,9 @@ impl State {
             edges: news.edges,
             file: String::new(),
             stable,
+            found_by,
         };
+        self.last_news = self.executions;
         let id = self.corpus.add(case, input)?;
         self.picks.push(0);
         let images = self.folder.join("images");
@@ -302,8 +357,9 @@ impl State {
         if priority > Priority::Low {
             self.to_check.push_back(id);
         }
+        let by = if found_by == FoundBy::Solving { ", solved" } else { "" };
         self.news = format!(
-            "case {id}: {} new PM transitions, {} new edges, {} operations or bytes",
+            "case {id}: {} new PM transitions, {} new edges, {} operations or bytes{by}",
             news.pm_transitions,
             news.edges,
             input.len()

@@ -1,5 +1,7 @@
-//! Values mode: where the input comes to lie. It is one file, however it is opened and read, and the arguments.
+//! Values mode: where the input comes to lie. It is one file, however it is opened and read, and the arguments. What goes through sockets and
+//! pipes is told with its content: whoever follows it finds what was sent in what was received.
 
+use wire::control::MAX_PAYLOAD;
 use wire::record::{Header, kind};
 
 use super::buffer;
@@ -13,11 +15,40 @@ use crate::thread::Thread;
 const STAT_WORDS: usize = 18;
 const SEEK_CUR: u64 = 1;
 const MAP_ANONYMOUS: u64 = 0x20;
+/// In the word of a `struct stat` that begins with the mode.
+const MODE_WORD: usize = 3;
+const FORMAT: u64 = 0o170_000;
+const SOCKET: u64 = 0o140_000;
+const PIPE: u64 = 0o010_000;
+/// Vectors of one call that are looked at.
+const MOST_VECTORS: u64 = 64;
+
+/// Which way through a socket or pipe.
+#[derive(Clone, Copy)]
+enum Way {
+    Sent = 0,
+    Received = 1,
+}
+
+/// Before a system call: others may receive what it sends before it returns.
+pub fn before(thread: &mut Thread, call: Call) {
+    let a = call.args;
+    match call.nr {
+        nr::WRITE | nr::SENDTO if is_channel(a[0]) => channel(thread, Way::Sent, a[1], a[2]),
+        nr::WRITEV if is_channel(a[0]) => vectors(thread, Way::Sent, a[1], a[2], u64::MAX),
+        nr::SENDMSG if is_channel(a[0]) => message(thread, Way::Sent, a[1], u64::MAX),
+        nr::EXECVE => words(thread, a[1]),
+        _ => {}
+    }
+}
 
 /// After a system call that did not fail.
 pub fn after(thread: &mut Thread, call: Call, result: u64) {
     let a = call.args;
     match call.nr {
+        nr::READ | nr::RECVFROM if is_channel(a[0]) => channel(thread, Way::Received, a[1], result.min(a[2])),
+        nr::READV if is_channel(a[0]) => vectors(thread, Way::Received, a[1], a[2], result),
+        nr::RECVMSG if is_channel(a[0]) => message(thread, Way::Received, a[1], result),
         nr::READ if is_input(a[0]) => tell(thread, 0, a[1], result, position(a[0]).saturating_sub(result)),
         nr::PREAD64 if is_input(a[0]) => tell(thread, 0, a[1], result, a[3]),
         nr::READV if is_input(a[0]) => {
@@ -38,8 +69,50 @@ pub fn after(thread: &mut Thread, call: Call, result: u64) {
 /// The arguments of a program that is about to start.
 pub fn arguments(thread: &mut Thread, arguments: &[(u64, u64)]) {
     for (n, &(address, len)) in arguments.iter().enumerate() {
+        channel(thread, Way::Received, address, len);
         tell(thread, n as u32 + 1, address, len, 0);
     }
+}
+
+/// The arguments of a program that is to be executed: they go to it as through a pipe.
+fn words(thread: &mut Thread, list: u64) {
+    for n in 0..MOST_VECTORS {
+        let Some(address) = user::read::<u64>(list + n * 8).filter(|&address| address != 0) else { return };
+        let Some(word) = user::c_string(address) else { return };
+        channel(thread, Way::Sent, address, word.len() as u64);
+    }
+}
+
+fn vectors(thread: &mut Thread, way: Way, list: u64, count: u64, mut left: u64) {
+    for n in 0..count.min(MOST_VECTORS) {
+        let Some((address, len)) = user::read::<(u64, u64)>(list + n * 16) else { return };
+        let len = len.min(left);
+        channel(thread, way, address, len);
+        left -= len;
+    }
+}
+
+/// A `struct msghdr`.
+fn message(thread: &mut Thread, way: Way, header: u64, len: u64) {
+    if let Some((list, count)) = user::read::<(u64, u64)>(header + 16) {
+        vectors(thread, way, list, count, len);
+    }
+}
+
+/// Long content is told from its beginning on, as far as a record goes.
+fn channel(thread: &mut Thread, way: Way, address: u64, len: u64) {
+    let Some(content) = user::copy_in(address, len.min(MAX_PAYLOAD as u64)) else { return };
+    if content.is_empty() {
+        return;
+    }
+    buffer::flush(thread);
+    let header = Header { kind: kind::FLOW_CHANNEL, aux: way as _, address, ..Header::default() };
+    ring::order(thread).put(header, &[&content]);
+}
+
+fn is_channel(fd: u64) -> bool {
+    let mut stat = [0u64; STAT_WORDS];
+    sys!(nr::FSTAT, fd, stat.as_mut_ptr()) == 0 && matches!(stat[MODE_WORD] & FORMAT, SOCKET | PIPE)
 }
 
 fn is_input(fd: u64) -> bool {

@@ -16,7 +16,10 @@ use crate::syscall::dispatch::Call;
 use crate::thread::Thread;
 
 /// Before a system call: other threads may act on it.
-pub fn before(thread: &mut Thread) {
+pub fn before(thread: &mut Thread, call: Call) {
+    if super::values() {
+        super::input::before(thread, call);
+    }
     if ring::control().many_tasks.load(Ordering::Relaxed) != 0 {
         buffer::flush(thread);
     }

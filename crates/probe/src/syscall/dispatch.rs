@@ -42,7 +42,7 @@ pub fn handle(thread: &mut Thread) {
     if !flow::on() {
         return carry_out(thread, call);
     }
-    flow::kernel::before(thread);
+    flow::kernel::before(thread, call);
     carry_out(thread, call);
     flow::kernel::after(thread, call, thread.regs.rax as i64);
 }

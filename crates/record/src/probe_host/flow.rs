@@ -68,6 +68,15 @@ impl Translator<'_> {
                 flow.sink.input(ThreadId(header.thread.into()), source, from, header.address, len);
                 Ok(())
             }
+            kind::FLOW_CHANNEL => {
+                let Some(flow) = &mut self.flow else { return Err(UNASKED) };
+                let thread = ThreadId(header.thread.into());
+                match header.aux {
+                    0 => flow.sink.sent(thread, header.address, bytes),
+                    _ => flow.sink.received(thread, header.address, bytes),
+                }
+                Ok(())
+            }
             _ => Err(Refusal::Damaged("a record of an unknown kind")),
         }
     }

@@ -91,7 +91,9 @@ impl<'a> Translator<'a> {
             kind::FENCE => self.fence(header),
             kind::LOAD => self.load(header, payload),
             kind::PAD => Ok(()),
-            kind::FLOW | kind::BLOCK | kind::FLOW_WRITE | kind::FLOW_INPUT => self.flow(header, payload),
+            kind::FLOW | kind::BLOCK | kind::FLOW_WRITE | kind::FLOW_INPUT | kind::FLOW_CHANNEL => {
+                self.flow(header, payload)
+            }
             kind::MAP..=kind::RESIZE => {
                 self.memory(header, payload)?;
                 self.tell_flow(header, payload)

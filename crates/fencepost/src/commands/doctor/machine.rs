@@ -152,6 +152,24 @@ fn features(info: &str) -> (Vec<&'static str>, Vec<&'static str>) {
         .partition(|feature| flags.split_whitespace().any(|flag| flag == *feature))
 }
 
+pub(super) fn solvers() -> Check {
+    const NAME: &str = "solvers";
+    let installed: Vec<String> =
+        solve::smt::Process::all_installed().iter().map(|solver| solver.program().to_owned()).collect();
+    match installed.first() {
+        Some(first) => Check::ok(
+            NAME,
+            format!("embedded, {}", installed.join(", ")),
+            format!("`fencepost explore` asks {first} where the embedded solver gives up"),
+        ),
+        None => Check::ok(
+            NAME,
+            "embedded",
+            "`fencepost explore` works; z3, cvc5 or bitwuzla would be asked where it gives up (apt-get install z3)",
+        ),
+    }
+}
+
 pub(super) fn gdb() -> Check {
     const NAME: &str = "gdb";
     let path = env::var_os("PATH").unwrap_or_default();

@@ -6,7 +6,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use solve::follow::Mapped;
 use solve::frame::Concrete;
+use solve::place::{CodePlace, located};
 use solve::session::{Ended, Session};
 use solve::solver::Stage;
 
@@ -20,10 +22,11 @@ pub fn quoted(word: &str) -> String {
 }
 
 /// A finding's line of JSON, with the input that shows it.
-pub fn with_input(line: &str, path: &Path) -> String {
+pub fn with_input(line: &str, path: &Path, after: Duration) -> String {
     match serde_json::from_str::<Value>(line) {
         Ok(Value::Object(mut fields)) => {
             fields.insert("input".to_owned(), path.display().to_string().into());
+            fields.insert("found_after".to_owned(), after.as_secs_f64().into());
             Value::Object(fields).to_string()
         }
         _ => line.to_owned(),
@@ -48,7 +51,8 @@ fn ended_name(ended: Ended) -> &'static str {
         Ended::Exhausted => "every branch tried",
         Ended::Time => "time budget exhausted",
         Ended::Runs => "run budget exhausted",
-        Ended::Asked => "goal reached",
+        Ended::Interrupted => "interrupted",
+        Ended::Asked => "stopped at what was asked for",
         Ended::NoBranch => "no branch depends on the input",
         Ended::NoInput => "the program never read its input",
     }
@@ -64,12 +68,26 @@ pub fn concrete(session: &Session) -> Vec<(String, u64)> {
                 Concrete::NotCovered => "not covered",
                 Concrete::Operands => "operands not covered",
                 Concrete::NotLogged => "value not logged",
+                Concrete::SystemCall => "argument of a system call",
             };
-            (format!("{name} ({why}) at {pc:#x}"), count)
+            (format!("{name} ({why}) at {}", place(&session.mapped, pc)), count)
         })
         .collect();
     list.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
     list
+}
+
+/// A line of source, or a function, or the address in the file.
+fn place(mapped: &[Mapped], pc: u64) -> String {
+    let Some(CodePlace { module, address, function, source }) = located(mapped, pc) else {
+        return format!("{pc:#x}");
+    };
+    let module = module.rsplit('/').next().unwrap_or_default();
+    match (source, function) {
+        (Some((file, line)), _) => format!("{}:{line}", file.rsplit('/').next().unwrap_or_default()),
+        (None, Some(function)) => format!("{function} ({module}+{address:#x})"),
+        (None, None) => format!("{module}+{address:#x}"),
+    }
 }
 
 pub fn summary(session: &Session, ended: Ended, findings: &BTreeSet<String>, took: Duration) -> String {
@@ -96,6 +114,9 @@ pub fn summary(session: &Session, ended: Ended, findings: &BTreeSet<String>, too
             session.explorer.missed
         );
     }
+    if totals.pinned > 0 {
+        let _ = write!(text, "\n{} addresses that depend on the input were taken as they were", totals.pinned);
+    }
     let places = concrete(session);
     if !places.is_empty() {
         let sum: u64 = places.iter().map(|place| place.1).sum();
@@ -120,6 +141,7 @@ pub fn summary_json(session: &Session, ended: Ended, outcome: &Outcome, took: Du
         "blocks": blocks,
         "pm_instructions": pm,
         "findings": outcome.findings.len(),
+        "unchecked": outcome.unchecked,
         "instructions": totals.instructions,
         "followed": totals.followed,
         "steps": totals.steps,
@@ -131,6 +153,11 @@ pub fn summary_json(session: &Session, ended: Ended, outcome: &Outcome, took: Du
         "diverged": totals.diverged,
         "concrete": places,
         "pinned": totals.pinned,
+        "cut": totals.cut + totals.too_many,
+        "dropped": totals.dropped,
+        "stopped": totals.stopped,
+        "threads": totals.more_threads,
+        "code_changed": totals.code_changed,
         "tables": totals.tables,
         "reached": outcome.reached.as_ref().map(|path| path.display().to_string()),
         "progress": outcome.progress,

@@ -15,6 +15,7 @@ use super::super::options::gate::{Gate, Judged};
 use super::super::output::document::Document;
 use super::super::output::html::{excerpts, keep_run, write_page};
 use super::FuzzOptions;
+use super::screen::found_by_whom;
 use crate::cli::FindingFormat;
 use crate::exit::Exit;
 use crate::render;
@@ -38,6 +39,9 @@ impl Ending<'_> {
         let state = self.state;
         let findings: Vec<Finding> = state.findings.all().iter().map(|found| found.finding.clone()).collect();
         let judged = gate.judge(findings, 0);
+        if state.has_helper {
+            render::note(found_by_whom(state));
+        }
         let unstable = self.unstable();
         unstable.iter().for_each(render::warning);
         let mut notes = self.notes();
@@ -73,6 +77,9 @@ impl Ending<'_> {
     fn notes(&self) -> Vec<String> {
         let state = self.state;
         let mut notes = Vec::new();
+        if let Some(why) = &state.helper_trouble {
+            notes.push(format!("solving: a case could not be followed: {why}"));
+        }
         if let Some(why) = &state.unchecked_why {
             notes.push(format!("{} could not be checked; the first: {why}", cases(state.unchecked)));
         }
@@ -140,6 +147,8 @@ impl Ending<'_> {
                 sample.cases
             ),
         ];
+        let explored: Vec<String> =
+            explored.into_iter().chain(state.has_helper.then(|| found_by_whom(state))).collect();
         let not_explored = self.unstable().into_iter().chain(self.notes());
         let rest = "inputs that nobody made yet: a longer campaign may find more".to_owned();
         let moments = samples(state.folder()).unwrap_or_default();

@@ -27,6 +27,7 @@ Examples:
   fencepost fuzz --ops seed.ops --time 1h -- ./kv pool   variations of these operations
   fencepost fuzz --dict words -- ./tool pool             bytes on standard input
   fencepost fuzz --seeds afl/queue -- ./tool pool @@     bytes in a file
+  fencepost fuzz --solve -- ./tool pool                  solve for inputs where mutation is stuck
   fencepost fuzz replay --out fuzz-out 000012            run a test case again
   fencepost fuzz cover fuzz-out                          PM code that it has not reached
 
@@ -93,6 +94,9 @@ pub struct FuzzOptions {
     /// Time to search for failing states in one test case.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
     check_budget: Duration,
+    /// Where mutation is stuck, solve for inputs that reach new PM code (see `fencepost explore --help`).
+    #[arg(long)]
+    solve: bool,
     /// Crash states to test at each crash point (see `fencepost check --help`).
     #[arg(long, value_name = "LIST", default_value = fuzz::examine::STRATEGIES)]
     strategy: String,

@@ -5,6 +5,7 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use fuzz::campaign::state::State;
+use fuzz::case::FoundBy;
 
 use super::super::output::progress::ProgressStyle;
 
@@ -89,8 +90,12 @@ fn erase(shown: &mut Shown) {
 
 /// All of it in one line.
 fn line(state: &State, rate: f64) -> String {
+    let solved = match state.has_helper {
+        true => format!(", {} cases solved", state.found_by(FoundBy::Solving).0),
+        false => String::new(),
+    };
     format!(
-        "{} s, {} executions ({rate:.0}/s), {} PM transitions, {} edges, {} cases, {} images, {} findings",
+        "{} s, {} executions ({rate:.0}/s), {} PM transitions, {} edges, {} cases, {} images, {} findings{solved}",
         state.elapsed().as_secs(),
         state.executions,
         state.covered.pm_transitions,
@@ -105,7 +110,8 @@ fn screen(state: &State, rate: f64) -> Vec<String> {
     let seconds = state.elapsed().as_secs();
     let (agreed, all) = state.stable;
     let stability = if all == 0 { 100.0 } else { agreed as f64 * 100.0 / all as f64 };
-    vec![
+    let solved = state.has_helper.then(|| format!("  found by        {}", found_by_whom(state)));
+    let mut lines = vec![
         format!("fuzzing for {}:{:02}:{:02} with {} jobs", seconds / 3600, seconds / 60 % 60, seconds % 60, state.jobs),
         format!("  executions      {} ({rate:.0} per second)", state.executions),
         format!("  PM transitions  {}", state.covered.pm_transitions),
@@ -116,5 +122,29 @@ fn screen(state: &State, rate: f64) -> Vec<String> {
         format!("  findings        {}", state.findings.all().len()),
         format!("  hangs, crashes  {}, {}", state.hangs, state.crashes),
         format!("  last news       {}", state.news),
-    ]
+    ];
+    lines.extend(solved);
+    lines
+}
+
+/// Cases and PM transitions by who found them.
+pub fn found_by_whom(state: &State) -> String {
+    let of = |by: FoundBy, name: &str| {
+        let (cases, transitions) = state.found_by(by);
+        format!("{name} {cases} cases with {transitions} new PM transitions")
+    };
+    let findings = state.findings.all();
+    let cases = state.corpus.cases();
+    let solved = findings
+        .iter()
+        .filter(|found| cases.get(found.case.0 as usize).is_some_and(|case| case.found_by == FoundBy::Solving))
+        .count();
+    format!(
+        "{}, {}, {} ({} inputs suggested); {solved} of {} findings are in solved cases",
+        of(FoundBy::Seed, "seeds"),
+        of(FoundBy::Mutation, "mutation"),
+        of(FoundBy::Solving, "solving"),
+        state.suggested,
+        findings.len()
+    )
 }

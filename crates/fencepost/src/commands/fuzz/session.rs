@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use check::code_path;
 use check::settings::oracle;
 use finding::finding::Finding;
 use fuzz::campaign::findings::Found;
+use fuzz::campaign::helper::Helper;
 use fuzz::campaign::run::{Campaign, CampaignError};
 use fuzz::campaign::state::{Budget, State};
 use fuzz::corpus;
@@ -27,6 +29,7 @@ use recover::command::Command;
 use recover::limits::Limits;
 use report::human::Human;
 use report::json;
+use solve::campaign::Solving;
 
 use super::super::options::operation::{grammar, read};
 use super::super::output::code_path::say_choice;
@@ -53,6 +56,8 @@ pub fn run(options: &FuzzOptions) -> Exit {
     prepared.run()
 }
 
+/// Of one query, with --solve.
+const QUERY_LIMIT: Duration = Duration::from_secs(2);
 /// Runs to find the pools in.
 const FIRST_RUNS: usize = 4;
 
@@ -167,6 +172,7 @@ impl Prepared<'_> {
         };
         let make_rules =
             || if self.options.no_lint { Vec::new() } else { self.options.rules.activate().unwrap_or_default() };
+        let solving = self.options.solve.then(|| Mutex::new(Solving::new(self.options.seed, QUERY_LIMIT, true)));
         let campaign = Campaign {
             subject: &self.subject,
             inputs: self.inputs.as_ref(),
@@ -184,6 +190,7 @@ impl Prepared<'_> {
             },
             seeds: self.seeds.clone(),
             root,
+            helper: solving.as_ref().map(|solving| solving as &Mutex<dyn Helper>),
             stop: &stopped,
             on_progress: &on_progress,
         };

@@ -48,6 +48,15 @@ impl From<OpProtocol> for Protocol {
 }
 
 impl DriverOptions {
+    /// As the command line has it.
+    pub fn protocol_name(&self) -> &'static str {
+        match self.op_protocol {
+            OpProtocol::Line => "line",
+            OpProtocol::Redis => "redis",
+            OpProtocol::Memcached => "memcached",
+        }
+    }
+
     pub fn any(&self) -> bool {
         self.op_command.is_some() || self.op_socket.is_some()
     }
@@ -88,8 +97,7 @@ impl DriverOptions {
         }
         let Some(place) = &self.op_socket else { return Ok(words) };
         address::check(place).map_err(|error| format!("--op-socket: {error}"))?;
-        let protocol = self.op_protocol.to_possible_value().expect("none is left out");
-        Ok(driver::server(&own()?, place, protocol.get_name(), separator, &words))
+        Ok(driver::server(&own()?, place, self.protocol_name(), separator, &words))
     }
 }
 
