@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench, bench_lint, blind, book, build, conformance, file_systems, fuzz_maps, fuzz_targets, licences, pmdk,
-    real_programs, test, vm_kit,
+    real_programs, solve_targets, test, vm_kit,
 };
 
 /// Chores of the Fencepost project.
@@ -36,6 +36,8 @@ enum Chore {
     FuzzTargets(fuzz_targets::FuzzTargets),
     /// Fuzz PMDK's maps for the bugs that PMFuzz found in them.
     FuzzMaps(fuzz_maps::FuzzMaps),
+    /// Find every bug of `targets/solve` by solving, beside fuzzing without it. Takes many minutes.
+    SolveTargets(solve_targets::SolveTargets),
     /// Which technique finds which seeded bug of our file system. Takes many minutes.
     FsBugs(file_systems::FsBugs),
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
@@ -63,6 +65,8 @@ enum Bench {
     Infer(bench::InferBench),
     /// PM transitions that Fencepost and AFL++ reach in PMDK's maps.
     Fuzz(bench::FuzzBench),
+    /// PM-aware search beside others, the cost of following the input, and misuse in PMDK's examples.
+    Solve(bench::SolveBench),
     /// Our file system on seq-1 and a sample of seq-2: states per second, what equivalence saves, and that nothing is found.
     Fs(file_systems::FsBench),
     /// Time, memory and findings of Fencepost beside Valgrind, QEMU and PMDK's tools, on the same programs.
@@ -79,6 +83,7 @@ impl Cli {
             Chore::VmKit => vm_kit::run(),
             Chore::FuzzTargets(chore) => chore.run(),
             Chore::FuzzMaps(chore) => chore.run(),
+            Chore::SolveTargets(chore) => chore.run(),
             Chore::FsBugs(chore) => chore.run(),
             Chore::Test(chore) => chore.run(),
             Chore::Blind(chore) => chore.run(),
@@ -89,6 +94,7 @@ impl Cli {
             Chore::Bench(Bench::Crash(chore)) => chore.run(),
             Chore::Bench(Bench::Infer(chore)) => chore.run(),
             Chore::Bench(Bench::Fuzz(chore)) => chore.run(),
+            Chore::Bench(Bench::Solve(chore)) => chore.run(),
             Chore::Bench(Bench::Fs(chore)) => chore.run(),
             Chore::Bench(Bench::Compare(chore)) => chore.run(),
         }

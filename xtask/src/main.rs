@@ -14,6 +14,7 @@ mod licences;
 mod pmdk;
 mod real_programs;
 mod scratch;
+mod solve_targets;
 mod test;
 mod vm_kit;
 

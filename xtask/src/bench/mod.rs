@@ -1,9 +1,9 @@
 //! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost;
 //! `cargo xtask bench infer`, how few states break an inferred condition; `cargo xtask bench compare`, all beside the peers;
-//! `cargo xtask bench fuzz`, PM transitions beside AFL++.
+//! `cargo xtask bench fuzz`, PM transitions beside AFL++; `cargo xtask bench solve`, searching for inputs with a solver.
 
 mod chore;
-mod compare;
+pub(crate) mod compare;
 mod crash;
 mod crash_mumak;
 mod crash_pools;
@@ -16,6 +16,7 @@ mod infer_table;
 mod infer_windows;
 pub(crate) mod measure;
 mod runner;
+mod solve;
 mod table;
 mod workload;
 
@@ -24,3 +25,4 @@ pub use compare::CompareBench;
 pub use crash::CrashBench;
 pub use fuzz::{FuzzBench, MAP_GRAMMAR};
 pub use infer::InferBench;
+pub use solve::SolveBench;

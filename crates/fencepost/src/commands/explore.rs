@@ -306,7 +306,7 @@ impl Explore {
         if self.check && found.news.pm > 0 {
             self.crash_search(found, shape, outcome);
         }
-        outcome.failed.is_none() && !(self.until_found && !outcome.findings.is_empty())
+        outcome.failed.is_none() && (!self.until_found || outcome.findings.is_empty())
     }
 
     /// Writes the input, as the program gets it.

@@ -236,7 +236,7 @@ impl State {
         }
         if self.has_helper && !self.helping && self.executions - self.last_news >= self.wait {
             self.helping = true;
-            return self.to_help().map(Some);
+            return self.next_help().map(Some);
         }
         let Some(parent) = pick::case(self.corpus.cases(), &self.picks, &mut self.random) else { return Ok(None) };
         self.picks[parent.0 as usize] += 1;
@@ -258,7 +258,7 @@ impl State {
     }
 
     /// The best case that the helper has not seen: of the highest priority, and the newest of those.
-    fn to_help(&mut self) -> Result<Unit, CorpusError> {
+    fn next_help(&mut self) -> Result<Unit, CorpusError> {
         let unseen = self.corpus.cases().iter().filter(|case| !self.shown.contains(&case.id));
         let Some(case) = unseen.max_by_key(|case| (case.priority, case.id)).cloned() else {
             return Ok(Unit::Help(None));

@@ -4,7 +4,7 @@ mod chore;
 mod costs;
 mod found;
 mod peers;
-mod plot;
+pub(crate) mod plot;
 mod pools;
 mod run;
 mod way;

@@ -1,0 +1,41 @@
+//! Misuse of the published classes in PMDK's maps, with symbolic operations.
+
+use super::explored::explore;
+use super::{Context, search};
+
+/// The class of Agamotto's table 3 that a rule stands for.
+fn class(rule: &str) -> &'static str {
+    match rule.get(..4) {
+        Some("FP01") => "missing flush or fence",
+        Some("FP02") => "extra flush or fence",
+        Some("FP03") => "missing flush (performance, or intended)",
+        Some("FP04") => "application-specific (transactions)",
+        _ => "other",
+    }
+}
+
+pub fn run(context: &Context) -> anyhow::Result<()> {
+    println!("\n## Misuse in PMDK's examples\n");
+    println!("| program | rule | class | where | after | input |\n| --- | --- | --- | --- | ---: | --- |");
+    let time = context.time.to_string();
+    for subject in search::maps()?.iter().filter(|subject| context.wants(&subject.name)) {
+        let explored = explore(context, subject, &["--time", &time])?;
+        for (finding, input) in explored.findings.iter().zip(&explored.inputs) {
+            let rule = finding["rule"].as_str().unwrap_or_default();
+            let place = &finding["locations"][0];
+            let file = place["file"].as_str().unwrap_or("?").rsplit('/').next().unwrap_or_default();
+            println!(
+                "| {} | {rule}: {} | {} | {file}:{} | {:.1} s | `{input}` |",
+                subject.name,
+                finding["title"].as_str().unwrap_or_default(),
+                class(rule),
+                place["line"],
+                finding["found_after"].as_f64().unwrap_or(0.0)
+            );
+        }
+        if explored.findings.is_empty() {
+            println!("| {} | none, {} paths | | | | |", subject.name, explored.number("runs"));
+        }
+    }
+    Ok(())
+}
