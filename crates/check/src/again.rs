@@ -232,6 +232,7 @@ impl CheckSession<'_> {
             reader,
             plan: &plan,
             options: &options,
+            fleet: None,
             shard: Shard::WHOLE,
             journal: None,
             merge: &[],

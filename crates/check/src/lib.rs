@@ -8,6 +8,7 @@ pub mod again;
 mod analysis_deadline;
 pub mod code_path;
 mod confirm;
+pub mod elsewhere;
 mod forgive;
 mod hint;
 mod lost;

@@ -13,6 +13,7 @@ use cause::analyse::{Allowance, Analyser, Analysis};
 use cause::assume::assume;
 use cause::verdict_cache::VerdictCache;
 use crash::assumed::AssumedRepairs;
+use crash::elsewhere::Unjudged;
 use crash::journal::Journal;
 use crash::outcome::{Coverage, PointOutcome, merge};
 use crash::read_tree::{ReadTree, ReadTreeLimits};
@@ -88,6 +89,9 @@ impl CheckSession<'_> {
             on_phase,
         };
         if self.merge.is_empty() {
+            if let Some((fleet, trace)) = self.fleet {
+                self.begin(fleet, trace)?;
+            }
             passes.broad(runners, time.budget)?;
             passes.part(Part::Deep, runners, time.budget)?;
         } else {
@@ -137,7 +141,19 @@ impl<'s> Passes<'s, '_> {
     }
 
     fn run(&mut self, search: &Search<'_>, runners: &mut [Runner]) -> Result<Vec<PointOutcome>, SessionError> {
-        let Found { points, contradiction, read_tree, .. } = search.run_knowing(runners, self.memory.take_tree())?;
+        let read_tree = self.memory.take_tree();
+        let Found { points, contradiction, read_tree, .. } = match self.session.fleet {
+            None => search.run_knowing(runners, read_tree)?,
+            Some((fleet, _)) => {
+                let (found, unjudged) = self.session.run_elsewhere(fleet, search, &mut runners[0], read_tree)?;
+                self.notes.extend(unjudged.into_iter().map(|Unjudged { points, why }| RunNote::PointsSetAside {
+                    points,
+                    lost: why.lost,
+                    failures: why.failures,
+                }));
+                found
+            }
+        };
         self.memory.put_tree(read_tree);
         self.notes
             .extend(contradiction.map(|how| RunNote::NotDeterministic { how, all_run: !self.session.equivalence }));

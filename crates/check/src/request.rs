@@ -10,6 +10,7 @@ use record::request::Request as Recorded;
 use record::stop::StopRequest;
 use trace::TraceReader;
 
+use crate::elsewhere::Fleet;
 use crate::operations::Operations;
 use crate::session::Phase;
 use crate::settings::Settings;
@@ -42,6 +43,8 @@ pub struct Request<'a> {
     /// Ends the recording or the search early.
     pub stop: &'a StopRequest,
     pub observer: &'a dyn Observer,
+    /// Other machines that judge crash points; none: this one does.
+    pub fleet: Option<&'a Fleet>,
 }
 
 /// Hears how a check goes.
@@ -76,6 +79,7 @@ impl Request<'_> {
             settings: Settings::default(),
             stop: &GO_ON,
             observer: &Silent,
+            fleet: None,
         }
     }
 }

@@ -79,7 +79,7 @@ pub enum CheckError {
 pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
     let folder = Temporary::new("check").map_err(CheckError::Temporary)?;
     let trace = request.trace.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
-    let Request { recording, operations, rules, libraries, settings, stop, observer, .. } = request;
+    let Request { recording, operations, rules, libraries, settings, stop, observer, fleet, .. } = request;
     let env = recording.env.clone();
     let real_time = recording.options.real_time;
     let begun = SystemTime::now();
@@ -119,6 +119,7 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
         recorded: answers,
         served: None,
         real_time,
+        fleet,
     };
     let (mut checked, interrupted) = search.run(stop, &|phase| observer.phase(phase))?;
     let older: Vec<String> =

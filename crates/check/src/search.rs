@@ -17,6 +17,7 @@ use trace::{ReadError, TraceReader};
 
 use crate::again::AgainShare;
 use crate::code_path::Environment;
+use crate::elsewhere::Fleet;
 use crate::operations::Operations;
 use crate::session::{CheckSession, Checked, Phase, SessionError};
 use crate::settings::{Settings, SettingsError};
@@ -48,6 +49,8 @@ pub struct Search<'a> {
     pub served: Option<ServedTree>,
     /// Recoveries see the clock of the machine, as the recorded program did.
     pub real_time: bool,
+    /// Other machines that judge crash points; none: this one does.
+    pub fleet: Option<&'a Fleet>,
 }
 
 /// Nothing could be searched.
@@ -107,9 +110,10 @@ impl Search<'_> {
             plan: &plan,
             expectation: &self.settings.expectation(),
             options: &options,
+            fleet: self.fleet.map(|fleet| (fleet, self.trace)),
             shard: self.shard,
             equivalence: self.settings.equivalence,
-            workers: self.settings.workers(reader),
+            workers: if self.fleet.is_some() { 1 } else { self.settings.workers(reader) },
             budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
             analysis_deadline: budget.map(|budget| now + budget + budget / 16 + Duration::from_secs(1)),
             reference_deadline: budget.map(|budget| now + budget),

@@ -31,6 +31,7 @@ use verdict::verdict::Verdict;
 
 use crate::again::{AgainError, AgainShare};
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
+use crate::elsewhere::Fleet;
 use crate::hint::hint;
 use crate::passes::{Searched, Time};
 use crate::threads::interleaved;
@@ -53,6 +54,8 @@ pub struct CheckSession<'a> {
     pub plan: &'a Plan,
     pub expectation: &'a Expectation,
     pub options: &'a SearchOptions,
+    /// Other machines that judge crash points, and the file of the trace, for them; none: this one does.
+    pub fleet: Option<(&'a Fleet, &'a Path)>,
     pub shard: Shard,
     /// False runs every state.
     pub equivalence: bool,
@@ -145,6 +148,8 @@ pub enum SessionError {
     Reference(#[from] ReferenceError),
     #[error(transparent)]
     Again(#[from] Box<AgainError>),
+    #[error("{0}")]
+    Fleet(Box<dyn std::error::Error + Send + Sync>),
     /// No run was begun any more, before there was anything to tell.
     #[error("the run was ended from outside")]
     Cancelled,
@@ -550,7 +555,7 @@ impl CheckSession<'_> {
 }
 
 /// All crash points; those in functions that make pools are marked.
-fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadError> {
+pub(crate) fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadError> {
     let tables = reader.tables();
     let symbols = RefCell::new(Symbolizer::new(tables));
     let creates = |frames: &[trace::symbol::Frame]| {

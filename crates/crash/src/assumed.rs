@@ -11,13 +11,30 @@ use persistency::line::{LINE_BYTES, LineId};
 use persistency::point::{Content, LineView};
 use persistency::states::{Base, CrashState};
 use rustc_hash::FxHashSet;
+use serde::{Deserialize, Serialize};
 use trace::event::{CodeAddr, ContextId, Event, EventKind, LineNo};
 
 use crate::view::{PointView, everything_of};
 
 /// Code whose stores are taken to be made durable at once: instructions, each reached by a call path.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "Vec<(CodeAddr, ContextId)>", into = "Vec<(CodeAddr, ContextId)>")]
 pub struct AssumedRepairs(FxHashSet<(CodeAddr, ContextId)>);
+
+impl From<Vec<(CodeAddr, ContextId)>> for AssumedRepairs {
+    fn from(code: Vec<(CodeAddr, ContextId)>) -> Self {
+        AssumedRepairs(code.into_iter().collect())
+    }
+}
+
+impl From<AssumedRepairs> for Vec<(CodeAddr, ContextId)> {
+    /// Equal repairs are written alike.
+    fn from(assumed: AssumedRepairs) -> Self {
+        let mut code: Vec<(CodeAddr, ContextId)> = assumed.0.into_iter().collect();
+        code.sort_unstable();
+        code
+    }
+}
 
 impl AssumedRepairs {
     pub fn is_empty(&self) -> bool {

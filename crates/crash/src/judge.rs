@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 
 use crate::outcome::{FailingState, PointOutcome, StrategyOutcome};
 use crate::points::Point;
-use crate::read_tree::{ReadTree, ReadTreeCache};
+use crate::read_tree::{KnownRuns, ReadTree, ReadTreeCache};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::strategy::{Reach, StrategySpec};
 use crate::view::{PointView, StateKey};
@@ -57,6 +57,26 @@ impl Knowledge {
         let read_tree = self.read_tree.filter(|_| !self.contradicted.into_inner());
         let read_tree = read_tree.map(|read_tree| read_tree.into_inner().unwrap_or_else(PoisonError::into_inner));
         (read_tree, self.contradiction.into_inner().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What runs have contradicted each other, if they have.
+    pub fn contradiction(&self) -> Option<Contradiction> {
+        self.contradiction.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Takes in runs of others.
+    pub fn learn(&self, runs: &KnownRuns) {
+        let Some(read_tree) = self.read_tree() else { return };
+        let learnt = read_tree.write().unwrap_or_else(PoisonError::into_inner).learn(runs);
+        if let Err(contradiction) = learnt {
+            self.contradict(contradiction);
+        }
+    }
+
+    /// Runs that were not handed on yet.
+    pub fn new_runs(&self) -> Option<KnownRuns> {
+        let read_tree = self.read_tree()?;
+        read_tree.write().unwrap_or_else(PoisonError::into_inner).new_runs()
     }
 
     fn read_tree(&self) -> Option<&RwLock<ReadTree>> {

@@ -18,6 +18,7 @@ pub mod assignment;
 pub mod assumed;
 pub mod changes;
 pub mod chosen;
+pub mod elsewhere;
 pub mod image;
 pub mod journal;
 mod judge;

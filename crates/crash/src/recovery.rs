@@ -15,6 +15,12 @@ pub trait Recovery {
     fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError>;
 }
 
+impl<R: Recovery> Recovery for &mut R {
+    fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
+        (**self).run(image)
+    }
+}
+
 /// What one run showed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Observation {

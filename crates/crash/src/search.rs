@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use fleet::dispatch::{Dispatch, Fate, Watch};
+use fleet::threads::Threads;
 use rustc_hash::FxHashSet;
 use serde::{Deserialize, Serialize};
 use trace::TraceReader;
@@ -18,12 +20,12 @@ use crate::read_tree::{ReadTree, ReadTreeLimits};
 use crate::recovery::{Recovery, RecoveryError};
 use crate::rounds::{Round, Selection, Shard};
 pub use crate::stages::Part;
-use crate::stages::stages;
+use crate::stages::{Stage, stages};
 use crate::strategy::StrategySpec;
 use crate::strategy::inferred::KnownConditions;
 use crate::survey::{Pick, Survey};
 use crate::walk::{Rules, Walk, WalkError};
-use crate::worker::{Shared, Totals, Worker};
+use crate::worker::{AtStage, Shared, Totals, Worker};
 use verdict::contradiction::Contradiction;
 use verdict::position::CrashPositions;
 
@@ -184,19 +186,14 @@ impl<'a> Search<'a> {
         let chosen = Arc::new(Chosen::of(self.reader, self.survey, self.options, &self.assumed)?);
         let mut workers = Vec::new();
         for recovery in recoveries {
-            let mut walk = Walk::new(self.reader, self.options.rules)?.with_chosen(Arc::clone(&chosen));
-            walk.set_positions(Arc::clone(&self.positions));
-            walk.assume(Arc::clone(&self.assumed));
-            workers.push(Worker::new(walk, recovery));
+            workers.push(Worker::new(self.walk(&chosen)?, recovery));
         }
         let totals = Totals::default();
         for (number, stage) in stages.iter().enumerate() {
             if self.is_stopped(&totals) {
                 break;
             }
-            let is_new = |pick: &Pick| !stage.strategies.iter().all(|spec| known.contains(&(pick.index, *spec)));
-            let mut picks = self.options.selection.picks(self.survey, self.shard, &stage.rounds);
-            picks.retain(|pick| self.again.map_or_else(|| is_new(pick), |again| again.contains(&pick.index)));
+            let picks = self.new_picks(stage, &known);
             if picks.is_empty() {
                 continue;
             }
@@ -207,17 +204,14 @@ impl<'a> Search<'a> {
                 ..Progress::default()
             };
             let shared = Shared::new(self, stage, &picks, &knowledge, &totals, place, workers.len());
-            let results: Vec<Result<(), SearchError>> = std::thread::scope(|scope| {
-                let shared = &shared;
-                let threads: Vec<_> =
-                    workers.iter_mut().map(|worker| scope.spawn(move || worker.work(shared))).collect();
-                let joined = threads.into_iter().map(|thread| match thread.join() {
-                    Ok(result) => result,
-                    Err(panic) => std::panic::resume_unwind(panic),
-                });
-                joined.collect()
-            });
-            results.into_iter().collect::<Result<(), _>>()?;
+            let mut hands: Vec<AtStage<'_, '_, '_, &mut R>> =
+                workers.iter_mut().map(|worker| AtStage { worker, shared: &shared }).collect();
+            let take = |_, fate: Fate<Option<PointOutcome>>| match fate {
+                Fate::Done(Some(outcome)) => shared.finish(outcome),
+                Fate::Done(None) | Fate::SetAside(_) => Ok(()),
+            };
+            let watch = Watch { is_stopped: &|| shared.is_stopped(), take: &take };
+            Threads(&mut hands).dispatch(&picks, &watch)?;
             outcomes.extend(shared.into_outcomes());
         }
         let points = merge(outcomes);
@@ -227,6 +221,22 @@ impl<'a> Search<'a> {
         }
         let (read_tree, contradiction) = knowledge.into_parts();
         Ok(Found { points, coverage, contradiction, read_tree })
+    }
+
+    /// The points of a stage that are to be judged.
+    pub(crate) fn new_picks(&self, stage: &Stage, known: &FxHashSet<(u64, StrategySpec)>) -> Vec<Pick> {
+        let is_new = |pick: &Pick| !stage.strategies.iter().all(|spec| known.contains(&(pick.index, *spec)));
+        let mut picks = self.options.selection.picks(self.survey, self.shard, &stage.rounds);
+        picks.retain(|pick| self.again.map_or_else(|| is_new(pick), |again| again.contains(&pick.index)));
+        picks
+    }
+
+    /// A walk that sees what this search assumes.
+    pub(crate) fn walk(&self, chosen: &Arc<Chosen>) -> Result<Walk<'a>, WalkError> {
+        let mut walk = Walk::new(self.reader, self.options.rules)?.with_chosen(Arc::clone(chosen));
+        walk.set_positions(Arc::clone(&self.positions));
+        walk.assume(Arc::clone(&self.assumed));
+        Ok(walk)
     }
 
     pub(crate) fn is_stopped(&self, totals: &Totals) -> bool {

@@ -1,6 +1,7 @@
 //! All crash points of a trace, in one quick pass that keeps no state of lines.
 
 use rustc_hash::FxHashMap;
+use serde::{Deserialize, Serialize};
 use trace::event::{CodeAddr, ContextId, Event, EventId, EventKind, FileEvent, FlushKind, FlushTarget};
 use trace::{ReadError, TraceReader};
 
@@ -30,7 +31,7 @@ pub struct Known {
 }
 
 /// A crash point of a survey, in little room: there may be millions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Pick {
     pub index: u64,
     pub occurrence: u64,

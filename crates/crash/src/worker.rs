@@ -1,9 +1,10 @@
 //! One thread of a search, and what it shares with the others.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
+use fleet::threads::Work;
 use trace::event::EventId;
 
 use crate::judge::{Judge, Knowledge, Task};
@@ -37,8 +38,6 @@ pub(crate) struct Shared<'s> {
     search: &'s Search<'s>,
     stage: &'s Stage,
     picks: &'s [Pick],
-    /// The next point that nobody has taken. Points are taken in order, so that no walk has to go back.
-    next: AtomicUsize,
     done: AtomicU64,
     /// A worker has met an error: the others need not go on.
     failed: AtomicBool,
@@ -60,16 +59,16 @@ impl<'s> Shared<'s> {
         place: Progress,
         workers: usize,
     ) -> Self {
-        let (next, done, failed, outcomes) = Default::default();
+        let (done, failed, outcomes) = Default::default();
         let (begun, workers) = (Instant::now(), workers as u64);
-        Shared { search, stage, picks, next, done, failed, knowledge, outcomes, totals, place, begun, workers }
+        Shared { search, stage, picks, done, failed, knowledge, outcomes, totals, place, begun, workers }
     }
 
     pub fn into_outcomes(self) -> Vec<PointOutcome> {
         self.outcomes.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn is_stopped(&self) -> bool {
+    pub fn is_stopped(&self) -> bool {
         self.failed.load(Ordering::Relaxed) || self.search.is_stopped(self.totals)
     }
 
@@ -91,7 +90,7 @@ impl<'s> Shared<'s> {
         });
     }
 
-    fn finish(&self, outcome: PointOutcome) -> Result<(), SearchError> {
+    pub fn finish(&self, outcome: PointOutcome) -> Result<(), SearchError> {
         let noted = outcome.finished && self.search.again.is_none() && self.search.assumed.is_empty();
         if let Some(journal) = self.search.journal.filter(|_| noted) {
             journal.add(&outcome)?;
@@ -107,52 +106,58 @@ impl<'s> Shared<'s> {
 pub(crate) struct Worker<'r, R> {
     walk: Walk<'r>,
     cache: ReadTreeCache,
-    recovery: &'r mut R,
+    recovery: R,
 }
 
 impl<'r, R: Recovery> Worker<'r, R> {
-    pub fn new(walk: Walk<'r>, recovery: &'r mut R) -> Self {
+    pub fn new(walk: Walk<'r>, recovery: R) -> Self {
         Worker { walk, cache: ReadTreeCache::default(), recovery }
     }
 
-    /// Judges points of the stage until there are no more.
-    pub fn work(&mut self, shared: &Shared<'_>) -> Result<(), SearchError> {
-        self.go(shared).inspect_err(|_| shared.failed.store(true, Ordering::Relaxed))
+    /// With another walk over the same trace.
+    pub fn start_over(&mut self, walk: Walk<'r>) {
+        self.walk = walk;
+        self.cache = ReadTreeCache::default();
     }
 
-    fn go(&mut self, shared: &Shared<'_>) -> Result<(), SearchError> {
-        while !shared.is_stopped() {
-            let Some(pick) = shared.picks.get(shared.next.fetch_add(1, Ordering::Relaxed)) else { break };
-            let point = shared.search.survey.point(*pick);
-            let in_setup = shared.search.setup_end.is_some_and(|end| point.at < end);
-            if in_setup && shared.setup_had_its_share() {
-                continue;
-            }
-            let begun = Instant::now();
-            if point.at < self.walk.at() {
-                // The stage before has left the walk behind this point.
-                self.walk.rewind()?;
-            }
-            while self.walk.at() < point.at {
-                if shared.is_stopped() {
-                    return Ok(());
-                }
-                self.walk.advance_to(point.at.min(EventId(self.walk.at().0 + STRETCH)))?;
-            }
-            let outcome = self.judge(shared, &point)?;
-            shared.finish(outcome)?;
-            if in_setup {
-                shared.totals.setup.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
-            }
+    pub fn recovery(&mut self) -> &mut R {
+        &mut self.recovery
+    }
+
+    /// Judges a point of the stage. None: it is left out, since crashes in the set-up have had their share, or all is stopped.
+    pub fn point(&mut self, shared: &Shared<'_>, pick: Pick) -> Result<Option<PointOutcome>, SearchError> {
+        self.go(shared, pick).inspect_err(|_| shared.failed.store(true, Ordering::Relaxed))
+    }
+
+    fn go(&mut self, shared: &Shared<'_>, pick: Pick) -> Result<Option<PointOutcome>, SearchError> {
+        let point = shared.search.survey.point(pick);
+        let in_setup = shared.search.setup_end.is_some_and(|end| point.at < end);
+        if in_setup && shared.setup_had_its_share() {
+            return Ok(None);
         }
-        Ok(())
+        let begun = Instant::now();
+        if point.at < self.walk.at() {
+            // The stage before has left the walk behind this point.
+            self.walk.rewind()?;
+        }
+        while self.walk.at() < point.at {
+            if shared.is_stopped() {
+                return Ok(None);
+            }
+            self.walk.advance_to(point.at.min(EventId(self.walk.at().0 + STRETCH)))?;
+        }
+        let outcome = self.judge(shared, &point)?;
+        if in_setup {
+            shared.totals.setup.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
+        }
+        Ok(Some(outcome))
     }
 
     fn judge(&mut self, shared: &Shared<'_>, point: &Point) -> Result<PointOutcome, SearchError> {
         let mut judge = Judge {
             knowledge: shared.knowledge,
             cache: &mut self.cache,
-            recovery: self.recovery,
+            recovery: &mut self.recovery,
             is_stopped: &|| shared.is_stopped(),
             on_decided: &|ran, failing| {
                 shared.totals.decided.fetch_add(1, Ordering::Relaxed);
@@ -171,5 +176,20 @@ impl<'r, R: Recovery> Worker<'r, R> {
         };
         let judged = judge.judge(&self.walk.view(), task);
         judged.map_err(|source| SearchError::Recovery { at: point.at, source })
+    }
+}
+
+/// A worker at a stage. Points are taken in order, so that no walk has to go back.
+pub(crate) struct AtStage<'w, 's, 'r, R> {
+    pub worker: &'w mut Worker<'r, R>,
+    pub shared: &'s Shared<'s>,
+}
+
+impl<R: Recovery> Work<Pick> for AtStage<'_, '_, '_, R> {
+    type Done = Option<PointOutcome>;
+    type Error = SearchError;
+
+    fn work(&mut self, pick: &Pick) -> Result<Option<PointOutcome>, SearchError> {
+        self.worker.point(self.shared, *pick)
     }
 }

@@ -110,6 +110,9 @@ enum Command {
     Ops(commands::ops::Ops),
     #[command(subcommand)]
     Fs(commands::fs::Fs),
+    Worker(commands::worker::Worker),
+    #[command(subcommand)]
+    Fleet(commands::fleet::Fleet),
     Doctor(commands::doctor::Doctor),
     Demo(commands::demo::Demo),
     Completions(commands::completions::Completions),
@@ -140,6 +143,8 @@ impl Cli {
             Command::Trace(trace) => trace.run(),
             Command::Ops(ops) => ops.run(),
             Command::Fs(fs) => fs.run(),
+            Command::Worker(worker) => worker.run(),
+            Command::Fleet(fleet) => fleet.run(),
             Command::Doctor(doctor) => doctor.run(),
             Command::Demo(demo) => demo.run(),
             Command::Completions(completions) => completions.run(),

@@ -149,6 +149,12 @@ pub enum RunNote {
         finding: FindingId,
         why: String,
     },
+    /// Nobody could judge so many crash points: workers died of them, or gave them back.
+    PointsSetAside {
+        points: u64,
+        lost: u64,
+        failures: Vec<String>,
+    },
     /// So many recoveries were crashed in turn.
     RecoveriesCrashed {
         recoveries: u64,

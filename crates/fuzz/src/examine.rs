@@ -115,6 +115,7 @@ impl Examination {
             plan: &plan,
             expectation: &self.expectation,
             options: &self.search,
+            fleet: None,
             shard: Shard::WHOLE,
             equivalence: true,
             workers: 1,

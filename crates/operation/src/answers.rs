@@ -1,10 +1,12 @@
 //! What a run wrote, taken apart: one answer per operation.
 
 use recover::report::RunReport;
+use serde::{Deserialize, Serialize};
 
 /// The answers of a run, in the order of its operations.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answers {
+    #[serde(with = "fleet::text")]
     bytes: Vec<u8>,
     /// Where each answer ends.
     ends: Vec<u32>,

@@ -1,5 +1,6 @@
 //! Where among the operations a crash came.
 
+use serde::{Deserialize, Serialize};
 use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
 use verdict::position::{CrashPosition, CrashPositions};
@@ -15,7 +16,7 @@ pub enum BoundarySource {
 }
 
 /// The boundaries of all operations of a trace.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OperationBoundaries {
     /// Where each begins and ends: the numbers of these events.
     operations: Vec<(EventId, EventId)>,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use recover::report::RunReport;
+use serde::{Deserialize, Serialize};
 use trace::event::EventId;
 use verdict::symptom::{Answer, AtCrash, HalfDone, OperationName, Party, Symptom};
 use verdict::verdict::Verdict;
@@ -16,7 +17,7 @@ use crate::workload::Workload;
 use verdict::position::CrashPosition;
 
 /// How a recovered process is asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Asking {
     /// On its standard input.
     Fed,
@@ -25,7 +26,7 @@ pub enum Asking {
 }
 
 /// All that is needed to judge a recovered process by its answers.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Equivalence {
     pub workload: Workload,
     pub boundaries: OperationBoundaries,

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::{Deserialize, Serialize};
 use verdict::end::End;
 
 use crate::answers::Answers;
@@ -9,7 +10,7 @@ use crate::workload::Workload;
 use verdict::position::CrashPosition;
 
 /// The answers that are right, by where the crash came.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Expected {
     /// Operations that a recovered process is asked, before the readback.
     pub operations_after: usize,

@@ -4,10 +4,12 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 /// Of the queries that are asked, so many in four are about the operations nearest to the crash.
 const NEAR_OF_FOUR: usize = 3;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Queries {
     /// By query: the operations that have a word in common with it, ascending; none: it is about everything.
     about: Vec<Option<Vec<u32>>>,

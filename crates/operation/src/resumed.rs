@@ -7,6 +7,7 @@
 use std::path::Path;
 
 use recover::report::RunReport;
+use serde::{Deserialize, Serialize};
 use verdict::end::End;
 
 use crate::answers::Answers;
@@ -16,7 +17,7 @@ use verdict::position::CrashPosition;
 pub const EXIT: &str = "exit";
 
 /// Words of commands, with places.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Templates {
     /// Goes on after a crash.
     pub resume: Vec<String>,

@@ -4,14 +4,16 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use recover::command::{MAX_ANSWERS, MAX_STRETCHES};
+use serde::{Deserialize, Serialize};
 
 use crate::grammar::LineOrder;
 use crate::queries::Queries;
 use crate::resumed::EXIT;
 
 /// Operations in order, then the readback.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Workload {
+    #[serde(with = "fleet::text")]
     text: Arc<[u8]>,
     /// Each line with its newline.
     operations: Vec<Range<u64>>,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One call on the way to a crash.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
     /// Path of the executable file or library; empty if no file holds the code.
     pub module: String,
@@ -12,7 +12,7 @@ pub struct Frame {
 }
 
 /// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
     Exited(i32),
     Signalled {

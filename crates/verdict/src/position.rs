@@ -40,7 +40,7 @@ impl CrashPosition {
 /// What a run in one shows says nothing about another.
 ///
 /// Where one position ends and the next begins. Without any, the whole trace is one.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CrashPositions {
     /// Ascending.
     boundaries: Vec<EventId>,

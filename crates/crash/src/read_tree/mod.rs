@@ -3,7 +3,9 @@
 mod cache;
 mod chunks;
 mod intern;
+mod known_runs;
 mod tree;
 
 pub use cache::ReadTreeCache;
+pub use known_runs::KnownRuns;
 pub use tree::{Decided, Inserted, ReadTree, ReadTreeLimits};

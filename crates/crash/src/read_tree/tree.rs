@@ -18,6 +18,7 @@ use rustc_hash::FxHashMap;
 use super::cache::{Held, Passage, ReadTreeCache};
 use super::chunks::{ChunkId, Chunks, Step};
 use super::intern::Interner;
+use super::known_runs::{KnownRuns, RunsWriter};
 use crate::image::LineBytes;
 use crate::view::PointView;
 use verdict::contradiction::Contradiction;
@@ -89,6 +90,8 @@ pub struct ReadTree {
     listed: usize,
     /// By look, the one that came after it last time: likely to come again.
     followers: Vec<u32>,
+    /// The looks of new runs with their verdicts, for others; none: nobody wants them.
+    news: Option<Vec<(Vec<Step>, u32)>>,
     limits: ReadTreeLimits,
 }
 
@@ -100,6 +103,49 @@ impl ReadTree {
     /// Has a run looked at a line, and not only at lengths?
     pub fn has_lines(&self) -> bool {
         self.looks_from(0).iter().any(|look| matches!(look, Read::Line(_)))
+    }
+
+    /// One that [collects](Self::new_runs) what is inserted.
+    pub fn sharing(limits: ReadTreeLimits) -> Self {
+        ReadTree { limits, news: Some(Vec::new()), ..ReadTree::default() }
+    }
+
+    /// What was inserted since the last call.
+    pub fn new_runs(&mut self) -> Option<KnownRuns> {
+        let news = self.news.as_mut().map(std::mem::take).filter(|news| !news.is_empty())?;
+        let mut writer = RunsWriter::default();
+        for (path, verdict) in &news {
+            let steps = path.iter().map(|step| (self.looks.get(step.look), step.content));
+            writer.add(steps, |content| self.contents.get(content), &self.verdicts[*verdict as usize]);
+        }
+        Some(writer.finish())
+    }
+
+    /// Inserts runs of others. What there is no room for is left out.
+    pub fn learn(&mut self, runs: &KnownRuns) -> Result<(), Contradiction> {
+        // Others have them already.
+        let news = self.news.take();
+        let learnt = runs.each(|steps, verdict| match self.path_of(steps) {
+            Some(path) => self.insert_path(&path, verdict).map(drop),
+            None => Ok(()),
+        });
+        self.news = news;
+        learnt
+    }
+
+    fn path_of(&mut self, steps: &[(Read, LineBytes)]) -> Option<Vec<Step>> {
+        let mut path: Vec<Step> = Vec::with_capacity(steps.len());
+        for (read, bytes) in steps {
+            let look = self.add_look(*read, path.last())?;
+            if look as usize >= self.followers.len() {
+                self.followers.push(look);
+            }
+            if self.contents.len() >= self.limits.contents && self.contents.find(bytes).is_none() {
+                return None;
+            }
+            path.push(Step { look, content: self.contents.add(*bytes)? });
+        }
+        Some(path)
     }
 
     pub(super) fn look(&self, look: Read) -> Option<u32> {
@@ -175,8 +221,16 @@ impl ReadTree {
         verdict: &Verdict,
     ) -> Result<Inserted, Contradiction> {
         let Some(path) = self.path(cache, view, state, reads) else { return Ok(Inserted::Full) };
+        let inserted = self.insert_path(&path, verdict);
+        if let (Ok(Inserted::New), Some(news)) = (&inserted, &mut self.news) {
+            news.push((path, self.numbers[verdict]));
+        }
+        inserted
+    }
+
+    fn insert_path(&mut self, path: &[Step], verdict: &Verdict) -> Result<Inserted, Contradiction> {
         if self.nodes.is_empty() {
-            return Ok(self.leaf(&path, verdict).map_or(Inserted::Full, |_| Inserted::New));
+            return Ok(self.leaf(path, verdict).map_or(Inserted::Full, |_| Inserted::New));
         }
         let (mut node, mut at) = (0, 0);
         loop {

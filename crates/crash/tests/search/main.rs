@@ -1,5 +1,6 @@
 //! The search on random traces with random recoveries, against slow and obviously right versions of itself.
 
+mod elsewhere;
 mod equivalence;
 mod images;
 mod inferred;

@@ -18,6 +18,7 @@ use super::crash::{printed, say_interrupted, say_search_failed, say_unjudged, wa
 use super::options::crash::CrashOptions;
 use super::options::driver::DriverOptions;
 use super::options::files::FileOptions;
+use super::options::fleet::{FleetOptions, OpenFleet};
 use super::options::gate::{Gate, GateOptions};
 use super::options::rule::RuleOptions;
 use super::output::code_path::say_choice;
@@ -89,6 +90,8 @@ pub struct Check {
     rules: RuleOptions,
     #[command(flatten)]
     gate: GateOptions,
+    #[command(flatten)]
+    fleet: FleetOptions,
 }
 
 impl Check {
@@ -114,10 +117,21 @@ impl Check {
         }
         let trace = self.output.clone();
         let watcher = Watcher { options: &self.options, trace, progress: OnceLock::new(), at_once: OnceLock::new() };
-        let checked = check::run(Request { observer: &watcher, ..request });
+        let fleet = match self.fleet.open() {
+            Ok(fleet) => fleet,
+            Err(text) => {
+                render::error(text);
+                return Exit::Usage;
+            }
+        };
+        let checked = check::run(Request {
+            observer: &watcher,
+            fleet: fleet.as_ref().map(|fleet| &fleet.fleet as &check::elsewhere::Fleet),
+            ..request
+        });
         drop(watcher);
         match checked {
-            Ok(outcome) => self.report(&outcome, gate),
+            Ok(outcome) => self.report(&outcome, gate, fleet),
             Err(CheckError::Record(error)) => say(&error),
             Err(CheckError::Interrupted) => Exit::Interrupted,
             Err(CheckError::NoActivity) => {
@@ -177,7 +191,7 @@ impl Check {
         Ok((request, gate))
     }
 
-    fn report(&self, outcome: &Outcome, gate: Gate) -> Exit {
+    fn report(&self, outcome: &Outcome, gate: Gate, fleet: Option<OpenFleet>) -> Exit {
         let Outcome { reader, checked, interrupted, .. } = outcome;
         if *interrupted {
             say_interrupted(None);
@@ -189,7 +203,9 @@ impl Check {
             html::Outcome { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };
         let ended = page.write(judged.finish(reader.event_count(), exit));
         let ended = with_document(reader, checked, &judged, exit, |document| self.files.write(document, ended));
-        printed(print(reader, checked, &judged, self.message_format, exit), ended)
+        let ended = printed(print(reader, checked, &judged, self.message_format, exit), ended);
+        let page = self.options.html.as_deref();
+        with_document(reader, checked, &judged, exit, |document| OpenFleet::finish(fleet, document, page, ended))
     }
 }
 

@@ -18,6 +18,7 @@ use trace::TraceReader;
 
 use super::options::crash::CrashOptions;
 use super::options::files::FileOptions;
+use super::options::fleet::{FleetOptions, OpenFleet};
 use super::options::gate::GateOptions;
 use super::output::code_path::{say_choice, warn_of_msync};
 use super::output::findings::{print, with_document};
@@ -65,6 +66,8 @@ pub struct Crash {
     files: FileOptions,
     #[command(flatten)]
     gate: GateOptions,
+    #[command(flatten)]
+    fleet: FleetOptions,
 }
 
 impl Crash {
@@ -93,8 +96,16 @@ impl Crash {
             (Some(path), false) => Some(path.clone()),
             (None, false) => Some(self.default_journal()),
         };
+        let fleet = match self.fleet.open() {
+            Ok(fleet) => fleet,
+            Err(text) => {
+                render::error(text);
+                return Exit::Usage;
+            }
+        };
         let job = Job {
             options: &self.options,
+            fleet: fleet.as_ref().map(|fleet| &fleet.fleet as &check::elsewhere::Fleet),
             env,
             trace: &self.trace,
             shard: self.shard,
@@ -116,7 +127,11 @@ impl Crash {
                 let ended = outcome.write(judged.finish(reader.event_count(), exit));
                 let files = &self.files;
                 let ended = with_document(&reader, &checked, &judged, exit, |document| files.write(document, ended));
-                printed(print(&reader, &checked, &judged, self.message_format, exit), ended)
+                let ended = printed(print(&reader, &checked, &judged, self.message_format, exit), ended);
+                let page = self.options.html.as_deref();
+                with_document(&reader, &checked, &judged, exit, |document| {
+                    OpenFleet::finish(fleet, document, page, ended)
+                })
             }
             Err(exit) => exit,
         }
@@ -151,6 +166,8 @@ pub struct Job<'a> {
     pub merge: &'a [PathBuf],
     /// A file system's daemon, and how to judge what it serves.
     pub served: Option<ServedTree>,
+    /// Other machines that judge crash points.
+    pub fleet: Option<&'a check::elsewhere::Fleet>,
 }
 
 impl Job<'_> {
@@ -176,6 +193,7 @@ impl Job<'_> {
             recorded: None,
             served: self.served.clone(),
             real_time: false,
+            fleet: self.fleet,
         };
         let progress = Progress::new(settings.budget, self.options.progress);
         let stop = StopRequest::from_signals();

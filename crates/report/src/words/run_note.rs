@@ -51,6 +51,13 @@ pub fn run_note(note: &RunNote) -> String {
             "to find what else is wrong, the stores of {} in the code were taken to be durable once their bug was known",
             counted(*places, "place")
         ),
+        RunNote::PointsSetAside { points, lost, failures } => {
+            let points = counted_as(*points, "crash point", "crash points");
+            let lost =
+                if *lost > 0 { format!("; {} died", counted_as(*lost, "worker", "workers")) } else { String::new() };
+            let said: String = failures.iter().map(|failure| format!("; {failure}")).collect();
+            format!("{points} set aside and not tested: workers failed three times{lost}{said}")
+        }
         RunNote::NotAnalysed { states: 1 } => {
             "time budget exhausted: 1 failing state was not analysed; it may have another cause".to_owned()
         }

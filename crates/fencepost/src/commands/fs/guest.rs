@@ -192,6 +192,7 @@ impl GuestLaboratory {
             journal: None,
             merge: &[],
             served: Some(served),
+            fleet: None,
         };
         let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
         Ok((checked, reader, interrupted))

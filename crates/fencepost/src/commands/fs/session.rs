@@ -265,6 +265,7 @@ impl Laboratory {
             journal: None,
             merge: &[],
             served: Some(served),
+            fleet: None,
         };
         let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
         Ok(Batched { checked, reader, boundaries, interrupted })

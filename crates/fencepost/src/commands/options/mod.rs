@@ -3,6 +3,7 @@
 pub mod crash;
 pub mod driver;
 pub mod files;
+pub mod fleet;
 pub mod gate;
 pub mod operation;
 pub mod resume;

@@ -1,0 +1,145 @@
+//! `fencepost worker`: performs units of a campaign that another machine coordinates.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use check::elsewhere::{Judge, KIND, Post};
+use clap::Args;
+use fleet::blob::BlobId;
+use fleet::redis::address::Address;
+use fleet::redis::crew::{Blobs, Crew, CrewError, Ended, Performed, Performer, Team};
+use record::stop::StopRequest;
+
+use super::options::crash::duration;
+use super::options::fleet::version;
+use crate::exit::Exit;
+use crate::render;
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost check --fleet redis://main:6379/nightly -- ./kv pool     on one machine
+  fencepost worker redis://main:6379/nightly                         on every machine
+
+A worker runs the recovery of the target: it needs the same Fencepost, and the same target under the
+same path. It may come and go at any time; what it had begun is done by others. A password comes from
+FENCEPOST_FLEET_PASSWORD, or from the file of @FILE. docs/fleet.md says more.";
+
+/// Work for a campaign of another machine (`--fleet`) until it is finished.
+#[derive(Args, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Worker {
+    /// The campaign: redis://HOST[:PORT]/CAMPAIGN, or @FILE for a file with the URL.
+    #[arg(value_name = "URL")]
+    url: String,
+    /// Number of recoveries to run in parallel. [default: the number of processors]
+    #[arg(short, long, value_name = "N")]
+    jobs: Option<usize>,
+    /// How long to wait for the campaign to begin.
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = duration)]
+    wait: Duration,
+    /// Do not use what other workers find out.
+    #[arg(long, hide = true)]
+    no_exchange: bool,
+}
+
+impl Worker {
+    pub fn run(&self) -> Exit {
+        let address = match Address::given(&self.url) {
+            Ok(address) => address,
+            Err(error) => {
+                render::error(error);
+                return Exit::Usage;
+            }
+        };
+        let stop = watched(StopRequest::from_signals());
+        loop {
+            match self.campaign(&address, &stop) {
+                Ok(Ended::Over) => {
+                    render::note(format_args!("{address} is over"));
+                    return Exit::Clean;
+                }
+                Ok(Ended::Stopped) => return Exit::Interrupted,
+                Ok(Ended::OtherJob) => {}
+                Err(error) => {
+                    render::error(&error);
+                    return match error {
+                        CrewError::Useless(_) => Exit::TargetFailed,
+                        _ => Exit::Usage,
+                    };
+                }
+            }
+        }
+    }
+
+    fn campaign(&self, address: &Address, stop: &Arc<AtomicBool>) -> Result<Ended, CrewError> {
+        let Some(mut crew) = Crew::join(address, &version(), self.wait, stop)? else { return Ok(Ended::Stopped) };
+        if crew.kind != KIND {
+            let why = format!("this version does not know campaigns of the kind `{}`", crew.kind);
+            crew.refuse(&why)?;
+            return Err(CrewError::Unfit(why));
+        }
+        let post = {
+            let mut blobs = crew.blobs();
+            Post::open(crew.job, &mut |id: BlobId| blobs.get(id).map_err(|error| error.to_string()))
+        };
+        let post = match post {
+            Ok(post) => post,
+            Err(why) => {
+                crew.refuse(&why)?;
+                return Err(CrewError::Unfit(why));
+            }
+        };
+        let jobs = self.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+        render::note(format_args!("working for {address}: {jobs} recoveries at a time"));
+        crew.work(&Judges { post, exchange: !self.no_exchange }, jobs, stop, &|_| {})
+    }
+}
+
+/// True once the user wants to stop.
+fn watched(request: &'static StopRequest) -> Arc<AtomicBool> {
+    let flag = Arc::new(AtomicBool::new(false));
+    let watched = Arc::downgrade(&flag);
+    thread::spawn(move || {
+        while let Some(flag) = watched.upgrade() {
+            flag.store(request.count() > 0, Ordering::Relaxed);
+            thread::sleep(Duration::from_millis(20));
+        }
+    });
+    flag
+}
+
+/// Judges of crash points.
+struct Judges {
+    post: Post,
+    exchange: bool,
+}
+
+impl Team for Judges {
+    fn performer<'t>(&'t self, blobs: Blobs) -> Result<Box<dyn Performer + 't>, String> {
+        Ok(Box::new(Hand { judge: Judge::new(&self.post), blobs: Mutex::new(blobs) }))
+    }
+
+    fn learn(&self, learnt: &[u8]) {
+        if self.exchange {
+            self.post.learn(learnt);
+        }
+    }
+}
+
+struct Hand<'p> {
+    judge: Judge<'p>,
+    blobs: Mutex<Blobs>,
+}
+
+impl Performer for Hand<'_> {
+    fn perform(&mut self, unit: &[u8], unwanted: &AtomicBool) -> Result<Performed, String> {
+        let blobs = &self.blobs;
+        let mut fetch = |id: BlobId| {
+            blobs.lock().unwrap_or_else(PoisonError::into_inner).get(id).map_err(|error| error.to_string())
+        };
+        let judged = self.judge.perform(unit, unwanted, &mut fetch)?;
+        Ok(Performed { done: judged.done, learnt: judged.learnt, is_partial: judged.is_partial })
+    }
+}
