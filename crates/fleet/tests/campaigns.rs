@@ -177,9 +177,9 @@ fn a_server_that_forgets_is_told_again() {
     let units = units(60);
     thread::scope(|scope| {
         scope.spawn(|| work(&address, &mirror, 1, &stop).unwrap());
-        let mut coordinator = coordinator(&address, &events);
-        let fates = scope.spawn(|| {
-            let fates = dispatch(&mut coordinator, &units);
+        let (mut coordinator, units) = (coordinator(&address, &events), &units);
+        let fates = scope.spawn(move || {
+            let fates = dispatch(&mut coordinator, units);
             coordinator.finish(0, &[]).unwrap();
             fates
         });
@@ -187,7 +187,7 @@ fn a_server_that_forgets_is_told_again() {
             thread::sleep(Duration::from_millis(5));
         }
         redis.restart();
-        assert_eq!(fates.join().unwrap(), turned(&units));
+        assert_eq!(fates.join().unwrap(), turned(units));
     });
     assert!(events.lock().unwrap().contains(&FleetEvent::PutBack));
 }
@@ -199,9 +199,9 @@ fn units_of_the_dead_are_claimed() {
     let (mirror, stop) = (Mirror::default(), Arc::default());
     let units = units(5);
     thread::scope(|scope| {
-        let mut coordinator = coordinator(&address, &Arc::default());
-        let fates = scope.spawn(|| {
-            let fates = dispatch(&mut coordinator, &units);
+        let (mut coordinator, units) = (coordinator(&address, &Arc::default()), &units);
+        let fates = scope.spawn(move || {
+            let fates = dispatch(&mut coordinator, units);
             coordinator.finish(0, &[]).unwrap();
             fates
         });
@@ -217,7 +217,7 @@ fn units_of_the_dead_are_claimed() {
             taken += usize::from(reply.is_ok_and(|reply| reply.is_some()));
         }
         scope.spawn(|| work(&address, &mirror, 1, &stop).unwrap());
-        assert_eq!(fates.join().unwrap(), turned(&units));
+        assert_eq!(fates.join().unwrap(), turned(units));
     });
     assert_eq!(mirror.performed.into_inner(), 5);
 }

@@ -144,9 +144,10 @@ fn refusal(server: &str, error: &RedisError) -> LinkError {
     LinkError::Refused { server: server.to_owned(), code, why: error.to_string() }
 }
 
-/// The group, or the whole stream, is not there: Redis has forgotten it.
+/// The group, or the whole stream, is not there: the campaign is over, or Redis has forgotten it. Whoever waits at a stream that is
+/// removed is told `UNBLOCKED`.
 pub(super) fn is_forgotten(error: &LinkError) -> bool {
-    matches!(error, LinkError::Refused { code, .. } if code == "NOGROUP")
+    matches!(error, LinkError::Refused { code, .. } if code == "NOGROUP" || code == "UNBLOCKED")
 }
 
 fn client(address: &Address) -> Result<Client, LinkError> {
