@@ -12,17 +12,41 @@ use crate::exit::Exit;
 use crate::render;
 
 /// How long Redis may be gone.
-const PATIENCE: Duration = Duration::from_secs(5);
+const AWAY_FOR: Duration = Duration::from_secs(5);
+
+const EXAMPLES: &str = "\
+Examples:
+  fencepost fleet status redis://main:6379/nightly
+  fencepost fleet results redis://main:6379/nightly --message-format sarif > findings.sarif
+  fencepost fleet cancel redis://main:6379/nightly";
+
+const STATUS_EXAMPLES: &str = "\
+Examples:
+  fencepost fleet status redis://main:6379/nightly
+  fencepost fleet status @campaign.url";
+
+const RESULTS_EXAMPLES: &str = "\
+Examples:
+  fencepost fleet results redis://main:6379/nightly
+  fencepost fleet results redis://main:6379/nightly --message-format html > report.html";
+
+const CANCEL_EXAMPLES: &str = "\
+Examples:
+  fencepost fleet cancel redis://main:6379/nightly";
 
 /// Look at a campaign of several machines (`--fleet`), or end it.
 #[derive(Debug, Subcommand)]
+#[command(after_help = EXAMPLES)]
 pub enum Fleet {
+    /// Show how far a campaign is, and who works for it.
+    #[command(after_help = STATUS_EXAMPLES)]
     Status(Campaign),
     Results(Results),
+    /// End a campaign: its workers stop, and what it stored is removed.
+    #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(Campaign),
 }
 
-/// Show how far a campaign is, and who works for it (`status`); end it (`cancel`).
 #[derive(Args, Debug)]
 pub struct Campaign {
     /// The campaign: redis://HOST[:PORT]/CAMPAIGN, or @FILE for a file with the URL.
@@ -32,6 +56,7 @@ pub struct Campaign {
 
 /// Print the findings of a finished campaign; exit as the command that ran it did.
 #[derive(Args, Debug)]
+#[command(after_help = RESULTS_EXAMPLES)]
 pub struct Results {
     /// The campaign: redis://HOST[:PORT]/CAMPAIGN, or @FILE for a file with the URL.
     #[arg(value_name = "URL")]
@@ -85,7 +110,7 @@ impl Fleet {
 
 fn with(url: &str, work: impl FnOnce(&Address, &mut Link) -> Result<Exit, String>) -> Result<Exit, String> {
     let address = Address::given(url).map_err(|error| error.to_string())?;
-    let mut link = Link::new(&address, PATIENCE).map_err(|error| error.to_string())?;
+    let mut link = Link::new(&address, AWAY_FOR).map_err(|error| error.to_string())?;
     work(&address, &mut link)
 }
 
