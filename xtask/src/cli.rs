@@ -40,6 +40,7 @@ enum Chore {
     SolveTargets(solve_targets::SolveTargets),
     /// Which technique finds which seeded bug of our file system. Takes many minutes.
     FsBugs(file_systems::FsBugs),
+    FsOthers(file_systems::FsOthers),
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
     Test(test::Test),
     /// Check programs with several bugs at once, with default options, and count what is reported.
@@ -85,6 +86,7 @@ impl Cli {
             Chore::FuzzMaps(chore) => chore.run(),
             Chore::SolveTargets(chore) => chore.run(),
             Chore::FsBugs(chore) => chore.run(),
+            Chore::FsOthers(chore) => chore.run(),
             Chore::Test(chore) => chore.run(),
             Chore::Blind(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),

@@ -1,4 +1,5 @@
 //! `cargo xtask fs-bugs` and `cargo xtask bench fs`: the file system of `targets/fs` under bounded exhaustive and random workloads.
+//! `cargo xtask fs-others`: file systems that others wrote.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +10,7 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde_json::Value;
-use targets::fs::{Bug, LAZY, bugs, build};
+use targets::fs::{Bug, LAZY, bugs, build, build_pmemobjfs};
 
 use crate::build;
 use crate::scratch::Scratch;
@@ -49,6 +50,20 @@ pub struct FsBench {
     fencepost: Option<PathBuf>,
 }
 
+/// File systems that others wrote and that keep their data in a mapped file: pmemobjfs of PMDK's examples, and redoxfs. They must run
+/// unharmed; what is found in them is printed.
+#[derive(Args, Debug)]
+pub struct FsOthers {
+    /// How long each is searched with seq-1, and how long with random workloads, in seconds.
+    #[arg(long, default_value_t = 120)]
+    seconds: u32,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Use this executable instead of building Fencepost.
+    #[arg(long, value_name = "FILE")]
+    fencepost: Option<PathBuf>,
+}
+
 struct Bed {
     fencepost: PathBuf,
     scratch: Scratch,
@@ -70,15 +85,26 @@ impl Bed {
         Ok(Bed { fencepost, scratch: Scratch::new("file-systems")? })
     }
 
+    /// A variant of our own file system.
     fn check(&self, variant: u32, workloads: &[&str]) -> anyhow::Result<Outcome> {
         let program = build(&build::targets_folder()?, variant)?;
+        let program = program.display();
+        self.check_daemon(
+            &format!("{program} --mkfs {{pool}}"),
+            &format!("{program} {{pool}} -f -s {{mount}}"),
+            workloads,
+        )
+    }
+
+    fn check_daemon(&self, mkfs: &str, daemon: &str, workloads: &[&str]) -> anyhow::Result<Outcome> {
         let folder = self.scratch.fresh("check")?;
         let start = Instant::now();
         let output = Command::new(&self.fencepost)
             .args(["fs", "check", "--message-format", "json", "--progress", "never"])
-            .args(["--mkfs", &format!("{} --mkfs {{pool}}", program.display())])
-            .args(["--fuse", &format!("{} {{pool}} -f -s {{mount}}", program.display())])
+            .args(["--mkfs", mkfs, "--fuse", daemon])
             .args(workloads)
+            // Libpmem takes a file for PM.
+            .env("PMEM_IS_PMEM_FORCE", "1")
             .current_dir(&folder)
             .output()?;
         let seconds = start.elapsed().as_secs_f64();
@@ -151,6 +177,61 @@ impl FsBugs {
         println!("\nNot found at its line: {missed:?}");
         Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
+}
+
+/// The title of every finding.
+fn titles(findings: &[Value]) -> Vec<&str> {
+    findings.iter().map(|finding| finding["title"].as_str().unwrap_or_default()).collect()
+}
+
+impl FsOthers {
+    pub fn run(&self) -> anyhow::Result<ExitCode> {
+        let bed = Bed::new(self.fencepost.as_deref())?;
+        let folder = build::targets_folder()?;
+        let (pmemobjfs, mkfs) = build_pmemobjfs(&folder)?;
+        let redoxfs = redoxfs(&folder)?.display().to_string();
+        let systems = [
+            (
+                "pmemobjfs",
+                format!("{} -s 16777216 {{pool}}", mkfs.display()),
+                format!("{} -f -s -ohard_remove {{pool}} {{mount}}", pmemobjfs.display()),
+            ),
+            ("redoxfs", format!("{redoxfs} --mkfs {{pool}}"), format!("{redoxfs} {{pool}} {{mount}}")),
+        ];
+        let (budget, seed) = (format!("{}s", self.seconds), self.seed.to_string());
+        let techniques: [(&str, &[&str]); 2] = [
+            ("seq-1", &["--ace", "seq-1", "--budget", &budget, "--no-growth"]),
+            ("random", &["--fuzz", &budget, "--seed", &seed, "--no-growth"]),
+        ];
+        println!("| file system | workloads | crash points | states | recovery runs | findings |");
+        println!("| --- | --- | ---: | ---: | ---: | ---: |");
+        let mut found = Vec::new();
+        for (name, mkfs, daemon) in &systems {
+            for (technique, words) in techniques {
+                let Outcome { findings, summary, .. } = bed.check_daemon(mkfs, daemon, words)?;
+                let number = |key: &str| summary[key].as_u64().unwrap_or(0);
+                let (decided, wanted) = (number("points_decided"), number("points_wanted"));
+                let (states, runs) = (number("states_decided"), number("recovery_runs"));
+                println!("| {name} | {technique} | {decided} of {wanted} | {states} | {runs} | {} |", findings.len());
+                ensure!(states > 0, "{name}: nothing was decided");
+                found.extend(titles(&findings).into_iter().map(|title| format!("{name}: {title}")));
+            }
+        }
+        found.sort();
+        found.dedup();
+        found.iter().for_each(|title| println!("\n{title}"));
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// Redoxfs as it is published, with its disk in a mapped file; a crate outside the workspace.
+fn redoxfs(folder: &Path) -> anyhow::Result<PathBuf> {
+    let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("../targets/fs/redoxfs/Cargo.toml");
+    let target = folder.join("redoxfs");
+    let mut cargo = build::cargo();
+    cargo.args(["build", "--release", "--locked", "--manifest-path"]).arg(manifest).arg("--target-dir").arg(&target);
+    ensure!(cargo.status().context("cannot run cargo")?.success(), "redoxfs does not build");
+    Ok(target.join("release/redoxfs-mapped"))
 }
 
 impl FsBench {

@@ -117,7 +117,7 @@ pub(crate) fn is_mounted(mount: &Path) -> bool {
     }
 }
 
-fn unmount_now(mount: &Path, flags: i32) -> Result<(), Errno> {
+pub(crate) fn unmount_now(mount: &Path, flags: i32) -> Result<(), Errno> {
     let path = sys::c_path(mount)?;
     // SAFETY: a C string and a number.
     if unsafe { libc::umount2(path.as_ptr(), flags) } == 0 { Ok(()) } else { Err(Errno::last()) }

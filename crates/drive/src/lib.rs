@@ -4,7 +4,7 @@
 //! ```text
 //!   operations ──► input ──► command   one process per operation          ──► standard output
 //!                      └───► socket    a server; protocol: where an answer ends
-//!                      └───► fuse      a file system's daemon; attend: beside one that is forked
+//!                      └───► fuse      a file system's daemon; attend: beside one that is forked; release: unmounts at last
 //!                      └───► answers   a program that reads operations itself and answers in a file
 //! ```
 //! A driver runs inside the recording, and again after every crash, so it keeps nothing of its own and starts nothing
@@ -19,5 +19,6 @@ pub mod error;
 pub mod fuse;
 pub mod input;
 pub mod protocol;
+pub mod release;
 pub mod socket;
 pub mod template;

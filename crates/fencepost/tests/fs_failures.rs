@@ -156,6 +156,46 @@ fn nothing_is_left_behind_by_kill_9() {
     assert!(!mounts.contains("fencepost-fs-"), "{mounts}");
 }
 
+/// Runs a script with the words of a check as its arguments where no mount namespace of our own can be had: mounts are for everybody
+/// in the script's to see.
+fn in_the_open(folder: &Path, script: &str, words: &[String]) -> Output {
+    let locked = format!("echo 0 > /proc/sys/user/max_mnt_namespaces || exit 9\n{script}");
+    let mut command = Command::new("unshare");
+    command.args(["-U", "-r", "-m", "sh", "-c", &locked, "sh", FENCEPOST]).args(words);
+    command.current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn mounts_that_everybody_sees_come_one_at_a_time() {
+    let folder = space("open");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, "creat foo\nrename foo bar\n");
+    let output = in_the_open(&folder, "exec \"$@\"", &check(&program, &program, &operations));
+    let text = said(&output, 0);
+    assert!(text.contains("no mount namespace of our own"), "{text}");
+    assert!(!text.contains("not deterministic"), "{text}");
+}
+
+#[test]
+fn a_mount_that_everybody_sees_is_not_left_behind_by_kill_9() {
+    let folder = space("open-kill");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, &"creat foo\nunlink foo\n".repeat(60));
+    let script = r#"
+        "$@" >/dev/null 2>&1 & check=$!
+        until grep -q fencepost-fs- /proc/self/mountinfo; do kill -0 $check || exit 10; sleep 0.01; done
+        kill -9 $check
+        free=0
+        for look in $(seq 600); do
+            if grep -q fencepost-fs- /proc/self/mountinfo; then free=0; else free=$((free + 1)); fi
+            test $free = 20 && exit 0
+            sleep 0.1
+        done
+        cat /proc/self/mountinfo >&2
+        exit 11"#;
+    said(&in_the_open(&folder, script, &check(&program, &program, &operations)), 0);
+}
+
 #[test]
 fn the_doctor_says_where_file_systems_are_mounted() {
     let output = Command::new(FENCEPOST).args(["doctor", "--message-format", "json"]).output().unwrap();

@@ -23,6 +23,7 @@ pub enum Drive {
     Fuse(Daemon),
     Folder(Folder),
     Attend(Attend),
+    Release(Release),
     Guest(super::fs::guest::Recovery),
 }
 
@@ -92,6 +93,13 @@ pub struct Attend {
     no_growth: bool,
 }
 
+/// Wait for the end of the input, then unmount.
+#[derive(Args, Debug)]
+pub struct Release {
+    #[arg(long)]
+    mount: PathBuf,
+}
+
 impl Drive {
     pub fn run(&self) -> Exit {
         let ended = match self {
@@ -109,6 +117,10 @@ impl Drive {
             Drive::Attend(Attend { mount, beside, no_growth }) => {
                 let growth = if *no_growth { Growth::Anything } else { Growth::Zero };
                 drive::attend::run(mount, *beside, growth).map_err(Failed::from)
+            }
+            Drive::Release(Release { mount }) => {
+                drive::release::run(mount);
+                Ok(())
             }
         };
         match ended {

@@ -2,9 +2,11 @@
 //! compares the tree with what it must be.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use check::session::Checked;
 use clap::{Args, FromArgMatches};
+use finding::finding::Finding;
 use finding::note::RunNote;
 use fs::ace::Set;
 use fs::campaign::Campaign;
@@ -12,7 +14,10 @@ use fs::generate::Generator;
 use fs::oracle::Promises;
 use fs::usable::Growth;
 use fs::workload::Workload;
+use operation::boundaries::OperationBoundaries;
+use record::stop::StopRequest;
 
+use super::amount::{Amount, amount};
 use super::guest::{GuestLaboratory, GuestOptions};
 use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
 use super::shorten::Shorten;
@@ -31,7 +36,7 @@ Examples:
   fencepost fs check --mkfs 'myfs --mkfs {pool}' --fuse 'myfs {pool} -f -s {mount}'
   fencepost fs check --ace seq-2 --budget none --mkfs ... --fuse ...
   fencepost fs check --ops operations --mkfs ... --fuse ...
-  fencepost fs check --fuzz 200 --seed 7 --mkfs ... --fuse ...
+  fencepost fs check --fuzz 10m --mkfs ... --fuse ...
   fencepost fs check --preload ./libmyfs.so --env MYFS_POOL={pool} --env MYFS_ROOT={mount}
 
 The daemon must stay in the foreground (libfuse: -f) and should have one thread (-s). {pool} is the
@@ -68,9 +73,9 @@ pub struct FsCheck {
     /// Test the workloads in this file (`fencepost fs workloads` prints some).
     #[arg(long, value_name = "FILE", conflicts_with = "fuzz")]
     ops: Option<PathBuf>,
-    /// Generate N random workloads and test those that reach new code.
-    #[arg(long, value_name = "N")]
-    fuzz: Option<u64>,
+    /// Generate N random workloads, or as many as TIME allows (5m), and test those that reach new code.
+    #[arg(long, value_name = "N|TIME", value_parser = amount)]
+    fuzz: Option<Amount>,
     /// Seed for random workloads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -147,40 +152,68 @@ impl FsCheck {
     fn check(&self) -> Result<Exit, Failed> {
         can_be_written(self.html.as_deref()).map_err(Failed::Usage)?;
         let gate = self.gate.open().map_err(Failed::Usage)?;
-        let options = self.crash_options()?;
+        let mut options = self.crash_options()?;
         let mut workloads = self.workloads().map_err(Failed::Usage)?.peekable();
         let mut place = self.place()?;
+        if matches!(&place, Place::Fuse(laboratory) if laboratory.is_in_the_open()) {
+            options.jobs = Some(1);
+        }
         let mut all: Option<(Checked, trace::TraceReader)> = None;
         let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
         let mut campaign = self.fuzz.filter(|_| self.kernel.is_none()).map(|_| Campaign::new(generator));
+        let deadline = self.fuzz.and_then(Amount::deadline);
+        let budget = options.budget;
+        let stop = StopRequest::from_signals();
+        let before = stop.count();
+        let is_stopped = || stop.count() > before;
+        let is_over = || is_stopped() || deadline.is_some_and(|end| Instant::now() >= end);
         let (mut count, mut interrupted) = (0, false);
-        while workloads.peek().is_some() && !interrupted {
-            let batch: Vec<Workload> = workloads.by_ref().take(self.batch as usize).collect();
-            let batch = match (&mut campaign, &place) {
-                (Some(campaign), Place::Fuse(laboratory)) => self.kept(campaign, laboratory, batch.len())?,
-                _ => batch,
+        // Parts of a batch that could not be checked as a whole.
+        let mut parts: Vec<Vec<Workload>> = Vec::new();
+        while !interrupted && (!parts.is_empty() || workloads.peek().is_some()) {
+            let batch = match (parts.pop(), &mut campaign, &place) {
+                (Some(part), ..) => part,
+                (None, Some(campaign), Place::Fuse(laboratory)) => {
+                    let wanted = workloads.by_ref().take(self.batch as usize).count();
+                    match self.kept(campaign, laboratory, wanted) {
+                        // What was found before is told.
+                        Err(_) if is_stopped() && all.is_some() => {
+                            interrupted = true;
+                            break;
+                        }
+                        kept => kept?,
+                    }
+                }
+                (None, ..) => workloads.by_ref().take(self.batch as usize).collect(),
             };
             if batch.is_empty() {
                 continue;
             }
-            count += batch.len();
-            let steps = self.batch_of(&batch);
-            let (mut checked, reader, boundaries, stopped) = match &mut place {
-                Place::Fuse(laboratory) => {
-                    let Batched { checked, reader, boundaries, interrupted } = laboratory.check(&steps, &options)?;
-                    (checked, reader, Some(boundaries), interrupted)
+            options.budget = budget.until(deadline);
+            let (mut checked, reader, boundaries, stopped) = match self.batch_checked(&mut place, &batch, &options) {
+                Err(_) if is_stopped() && all.is_some() => {
+                    interrupted = true;
+                    break;
                 }
-                Place::Guest(laboratory) => {
-                    let (checked, reader, interrupted) = laboratory.check(&steps, &options)?;
-                    (checked, reader, None, interrupted)
+                // Among random workloads there may be some that fail without a crash: the others are as good as before.
+                Err(Failed::Target(text)) if campaign.is_some() => {
+                    match batch.len() {
+                        1 => render::warning(format_args!("a random workload is left out: {text}")),
+                        count => parts.extend([batch[count / 2..].to_vec(), batch[..count / 2].to_vec()]),
+                    }
+                    continue;
                 }
+                checked => checked?,
             };
+            count += batch.len();
             interrupted = stopped;
             if let (true, Some(boundaries), Place::Fuse(laboratory)) =
                 (campaign.is_some() && !interrupted, &boundaries, &place)
             {
-                let shorten = Shorten { laboratory, options: &options, check: self };
+                let known: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
+                let shorten = Shorten { laboratory, options: &options, check: self, known, is_over: &is_over };
                 shorten.all(&mut checked, &batch, boundaries)?;
+                interrupted = is_stopped();
             }
             all = Some(match all {
                 None => (checked, reader),
@@ -191,7 +224,9 @@ impl FsCheck {
             });
         }
         let Some((mut checked, reader)) = all else {
-            return Err(Failed::Usage("there is no workload to check; give --fuzz a number above 0".into()));
+            return Err(Failed::Usage(
+                "there is no workload to check; give --fuzz a number above 0, or more time".into(),
+            ));
         };
         if let Some(campaign) = &campaign {
             render::note(format_args!(
@@ -230,16 +265,36 @@ impl FsCheck {
             let workloads = Workload::parse_all(&text).map_err(|error| format!("{}: {error}", file.display()))?;
             return Ok(Box::new(workloads.into_iter()));
         }
-        if let Some(count) = self.fuzz {
+        if let Some(amount) = self.fuzz {
             if self.kernel.is_some() {
                 let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
-                return Ok(Box::new((0..count).map(move |number| generator.workload(number))));
+                return Ok(Box::new(amount.numbers().map(move |number| generator.workload(number))));
             }
             // Only their number: they are made when it is known what those before them reached.
-            return Ok(Box::new((0..count).map(|_| Workload::default())));
+            return Ok(Box::new(amount.numbers().map(|_| Workload::default())));
         }
         let default = if self.needs_fsync { Set::Fsync } else { Set::Seq1 };
         Ok(self.ace.map_or(default, Set::from).workloads())
+    }
+
+    /// What came of a batch, where its steps lie in the recording, and whether the user ended it.
+    fn batch_checked(
+        &self,
+        place: &mut Place,
+        batch: &[Workload],
+        options: &CrashOptions,
+    ) -> Result<(Checked, trace::TraceReader, Option<OperationBoundaries>, bool), Failed> {
+        let steps = self.batch_of(batch);
+        Ok(match place {
+            Place::Fuse(laboratory) => {
+                let Batched { checked, reader, boundaries, interrupted } = laboratory.check(&steps, options)?;
+                (checked, reader, Some(boundaries), interrupted)
+            }
+            Place::Guest(laboratory) => {
+                let (checked, reader, interrupted) = laboratory.check(&steps, options)?;
+                (checked, reader, None, interrupted)
+            }
+        })
     }
 
     /// Of so many new workloads, those that reach new code.

@@ -1,9 +1,11 @@
 //! `fencepost fs`: file systems.
 
+mod amount;
 mod check;
 mod execute;
 pub mod guest;
 mod kernel;
+mod release;
 pub mod replay;
 mod session;
 mod shorten;

@@ -6,12 +6,15 @@ use std::path::PathBuf;
 
 use evidence::bundle::Bundle;
 use fuse::case::Case;
-use fuse::mounting;
+use fuse::mounting::{self, Mounting};
 use recover::command::Command;
+
+use super::release::Release;
 
 /// What a replay must have of a file system.
 #[derive(Debug)]
 pub struct Served {
+    release: Option<Release>,
     pub case: Case,
     /// Made for the replay; removed with this.
     made: Vec<PathBuf>,
@@ -22,9 +25,13 @@ impl Served {
     /// bundle's recovery is run by this executable.
     pub fn of(bundle: &mut Bundle) -> Result<Option<Served>, String> {
         let Some(text) = &bundle.expectation.case else { return Ok(None) };
-        let mut served = Served { case: Case::of_text(text).map_err(|error| error.to_string())?, made: Vec::new() };
-        if served.case.mount.is_some() {
-            mounting::enter().map_err(|error| error.to_string())?;
+        let case = Case::of_text(text).map_err(|error| error.to_string())?;
+        let mut served = Served { release: None, case, made: Vec::new() };
+        let own = env::current_exe().map_err(|error| error.to_string())?;
+        if let Some(mount) = &served.case.mount
+            && mounting::enter().map_err(|error| error.to_string())? == Mounting::Helper
+        {
+            served.release = Some(Release::start(own.as_os_str(), mount).map_err(|error| error.to_string())?);
         }
         for folder in served.case.folders.clone() {
             if !folder.exists() {
@@ -32,7 +39,7 @@ impl Served {
                 served.made.push(folder);
             }
         }
-        bundle.recovery.program = env::current_exe().map_err(|error| error.to_string())?;
+        bundle.recovery.program = own;
         Ok(Some(served))
     }
 
@@ -50,6 +57,8 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
+        // What is mounted in the folders goes first.
+        self.release = None;
         for folder in self.made.iter().rev() {
             // What somebody else has put there stays.
             let _ = std::fs::remove_dir(folder);

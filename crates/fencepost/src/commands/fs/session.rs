@@ -30,6 +30,7 @@ use supervise::temporary::Temporary;
 use trace::TraceReader;
 
 use super::check::Failed;
+use super::release::Release;
 use crate::commands::crash::Job;
 use crate::commands::options::crash::CrashOptions;
 use crate::commands::record::{backend, outcome, recorded};
@@ -92,6 +93,8 @@ pub struct Batch {
 /// The place where they are checked.
 #[derive(Debug)]
 pub struct Laboratory {
+    /// Before the folder: what is mounted there goes first.
+    release: Option<Release>,
     folder: Temporary,
     own: OsString,
     /// By a daemon; else a preloaded library is checked.
@@ -110,16 +113,17 @@ impl Laboratory {
             Kind::Fuse(daemon) => (Self::daemon_words(daemon)?, Vec::new()),
             Kind::Preload { library, env } => (Vec::new(), preloaded(library, env)?),
         };
-        if !daemon.is_empty() && mounting::enter().map_err(|error| usage(&error))? == Mounting::Helper {
+        let in_the_open = !daemon.is_empty() && mounting::enter().map_err(|error| usage(&error))? == Mounting::Helper;
+        if in_the_open {
             render::warning(
-                "no mount namespace of our own: everybody sees the mounts (through fusermount3), and a kill may leave one behind",
+                "no mount namespace of our own: everybody sees the mounts (through fusermount3), and recoveries run one at a time",
             );
         }
         let folder = Temporary::new("fs");
         let folder = folder.map_err(|error| Failed::Usage(format!("cannot make a temporary folder: {error}")))?;
         let own = env::current_exe().map_err(|error| usage(&error))?.into();
         let is_mounted = !daemon.is_empty();
-        let mut laboratory = Laboratory { folder, own, is_mounted, daemon: Vec::new(), env: Vec::new() };
+        let mut laboratory = Laboratory { release: None, folder, own, is_mounted, daemon: Vec::new(), env: Vec::new() };
         laboratory.daemon = laboratory.filled(&daemon);
         for (name, value) in env {
             let value = laboratory.filled(&[value]).pop().unwrap_or_default();
@@ -128,6 +132,10 @@ impl Laboratory {
         for folder in laboratory.folders() {
             files::create_dir_all(&folder)
                 .map_err(|error| Failed::Usage(format!("cannot make {}: {error}", folder.display())))?;
+        }
+        if in_the_open {
+            let release = Release::start(&laboratory.own, &laboratory.mount());
+            laboratory.release = Some(release.map_err(|error| usage(&error))?);
         }
         // Without a command for it, whoever uses it first makes the file system.
         let made = mkfs.map_or_else(|| laboratory.driver(), |mkfs| laboratory.filled(&mkfs));
@@ -138,6 +146,11 @@ impl Laboratory {
         };
         laboratory.make(&made, option)?;
         Ok(laboratory)
+    }
+
+    /// Everybody sees the mounts: there can be one at a time.
+    pub fn is_in_the_open(&self) -> bool {
+        self.release.is_some()
     }
 
     fn daemon_words(daemon: &str) -> Result<Vec<OsString>, Failed> {

@@ -18,11 +18,21 @@ const TRIES: usize = 24;
 const FILE: &str = "workload.ops";
 
 /// What is needed to check again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Shorten<'a> {
     pub laboratory: &'a Laboratory,
     pub options: &'a CrashOptions,
     pub check: &'a FsCheck,
+    /// Found before, and shortened then.
+    pub known: &'a [Finding],
+    /// Is there no more time? What is not short then stays as it is.
+    pub is_over: &'a dyn Fn() -> bool,
+}
+
+impl std::fmt::Debug for Shorten<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shorten").field("laboratory", self.laboratory).finish_non_exhaustive()
+    }
 }
 
 impl Shorten<'_> {
@@ -33,7 +43,8 @@ impl Shorten<'_> {
         workloads: &[Workload],
         boundaries: &OperationBoundaries,
     ) -> Result<(), Failed> {
-        for finding in &mut checked.findings {
+        let is_new = |finding: &&mut Finding| self.known.iter().all(|known| known.id != finding.id);
+        for finding in checked.findings.iter_mut().filter(is_new) {
             let Some(at) = finding.failure.as_ref().map(|failure| failure.crash_point.event) else { continue };
             let Some(workload) = of_event(workloads, boundaries, at) else { continue };
             let (shortest, told) = self.one(&finding.id, workload.clone())?;
@@ -59,7 +70,7 @@ impl Shorten<'_> {
         let (mut told, mut tries) = (None, 0);
         let mut at = workload.steps.len();
         // From the end: what comes after the crash goes first.
-        while at > 0 && tries < TRIES && workload.steps.len() > 1 {
+        while at > 0 && tries < TRIES && workload.steps.len() > 1 && !(self.is_over)() {
             at -= 1;
             tries += 1;
             let mut shorter = workload.clone();

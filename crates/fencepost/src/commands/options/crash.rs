@@ -1,7 +1,7 @@
 //! How crashes are simulated: the options that `check` and `crash` share.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::super::output::progress::ProgressStyle;
 use super::operation::OperationOptions;
@@ -114,6 +114,14 @@ pub enum Engine {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BudgetTime(pub Option<Duration>);
 
+impl BudgetTime {
+    /// No more than is left until then; a second at least.
+    pub fn until(self, deadline: Option<Instant>) -> BudgetTime {
+        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()).max(Duration::from_secs(1)));
+        BudgetTime(self.0.into_iter().chain(left).min())
+    }
+}
+
 fn budget(text: &str) -> Result<BudgetTime, String> {
     if text == "none" { Ok(BudgetTime(None)) } else { duration(text).map(|time| BudgetTime(Some(time))) }
 }
@@ -215,5 +223,9 @@ mod tests {
             assert!(duration(wrong).is_err(), "{wrong}");
         }
         assert_eq!(budget("none"), Ok(BudgetTime(None)));
+        assert_eq!(BudgetTime(None).until(None), BudgetTime(None));
+        let (now, second) = (Instant::now(), Some(Duration::from_secs(1)));
+        assert_eq!(BudgetTime(None).until(Some(now)), BudgetTime(second));
+        assert_eq!(BudgetTime(second).until(Some(now + Duration::from_secs(600))), BudgetTime(second));
     }
 }
