@@ -24,7 +24,10 @@ pub(crate) fn compile(mut command: Command, output: &Path, sources: &[PathBuf]) 
     // Threads of one process as well.
     static BUILDS: AtomicU32 = AtomicU32::new(0);
     let own = format!("{}-{}", process::id(), BUILDS.fetch_add(1, Ordering::Relaxed));
-    let fresh = with_suffix(output, &own);
+    // No dot before it: rustc names its object files after what comes before the last one.
+    let mut name = output.file_name().unwrap_or(OsStr::new("out")).to_owned();
+    name.push(format!("-{own}"));
+    let fresh = output.with_file_name(name);
     command.arg("-o").arg(&fresh).stdin(Stdio::null());
     let compiler = command.get_program().to_string_lossy().into_owned();
     let result = command.output().map_err(|source| TargetError::NoCompiler { compiler, source })?;
