@@ -119,10 +119,10 @@ impl LogMap {
         if !has_bug(2) {
             fence();
         }
-        put!(self.pool.end.0, length << 1 | area as u64); //~ 3 ordering
+        put!(self.pool.end.0, length << 1 | area as u64); //~ 3 atomicity
         persist(&self.pool.end.0, 8);
         if has_bug(3) {
-            put!(self.pool.area.0, area as u64); //~ 3 ordering
+            put!(self.pool.area.0, area as u64); //~ 3 atomicity
             persist(&self.pool.area.0, 8);
         }
         for at in 0..length {

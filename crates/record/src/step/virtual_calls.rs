@@ -137,10 +137,13 @@ impl Wait {
         let waited = self.began.elapsed().as_nanos() as u64;
         match self.limit {
             Some(ns) if ran_out => session.world.sleep(ns),
+            _ if waited < WAIT_COUNTS_NS => {}
+            // A limit that is not among the arguments (of a socket), or not looked up.
+            _ if error(libc::EAGAIN) || error(libc::ETIMEDOUT) => session.world.sleep(waited),
             _ => match self.kind {
-                Kind::Others if waited >= WAIT_COUNTS_NS => session.world.waited_for_others(waited),
-                Kind::Timer if waited >= WAIT_COUNTS_NS => session.world.sleep(waited),
-                Kind::None | Kind::Others | Kind::Timer => {}
+                Kind::None => {}
+                Kind::Others => session.world.waited_for_others(waited),
+                Kind::Timer => session.world.sleep(waited),
             },
         }
     }
