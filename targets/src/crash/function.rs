@@ -103,6 +103,11 @@ fn function_name(header: &str) -> Option<String> {
     if let Some(at) = words.iter().position(|word| *word == "fn") {
         return words[at + 1..].iter().find(|word| !word.is_empty()).map(|word| (*word).to_owned());
     }
+    // Rust has no parenthesis behind these: `if is_so(x) {`.
+    const STATEMENTS: [&str; 9] = ["if", "for", "while", "loop", "switch", "do", "else", "catch", "match"];
+    if words.iter().find(|word| !word.is_empty()).is_some_and(|first| STATEMENTS.contains(first)) {
+        return None;
+    }
     const BLOCKS: [&str; 15] = [
         "if",
         "for",
@@ -137,6 +142,12 @@ mod tests {
         let mut found: Vec<_> = all(text).into_iter().map(|f| (f.name, *f.lines.start(), *f.lines.end())).collect();
         found.sort_by_key(|(_, first, _)| *first);
         found
+    }
+
+    #[test]
+    fn a_condition_that_calls_is_no_function() {
+        let text = "fn a() {\n    if has(7) && b {\n    } else if has(8) {\n    }\n}\n";
+        assert_eq!(names(text), [("a".to_owned(), 1, 5)]);
     }
 
     #[test]
