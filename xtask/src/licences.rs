@@ -130,7 +130,8 @@ fn one(words: &[&str], at: &mut usize, is_allowed: &dyn Fn(&str) -> bool) -> boo
         *at += 2;
         return is_allowed(&format!("{word} WITH {exception}"));
     }
-    is_allowed(word)
+    // `+`: this version or a later one, so that this one will do.
+    is_allowed(word) || word.strip_suffix('+').is_some_and(is_allowed)
 }
 
 #[cfg(test)]
@@ -144,6 +145,7 @@ mod tests {
             "MIT",
             "MIT OR GPL-3.0",
             "GPL-3.0/MIT",
+            "MIT+",
             "MIT AND Zlib",
             "(GPL-3.0 OR MIT) AND Zlib",
             "GPL-3.0 AND Zlib OR MIT",
@@ -151,7 +153,7 @@ mod tests {
         ] {
             assert!(allows(right, &is_allowed), "{right}");
         }
-        for wrong in ["GPL-3.0", "MIT AND GPL-3.0", "(MIT", "MIT OR", "MIT Zlib", "", "Apache-2.0"] {
+        for wrong in ["GPL-3.0", "GPL-3.0+", "MIT AND GPL-3.0", "(MIT", "MIT OR", "MIT Zlib", "", "Apache-2.0"] {
             assert!(!allows(wrong, &is_allowed), "{wrong}");
         }
     }
