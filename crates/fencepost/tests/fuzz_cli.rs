@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -42,6 +43,14 @@ impl Space {
         }
         command.envs(self.target.env.iter().cloned()).arg("--").args(words);
         command.stdin(Stdio::null());
+        // In the background of a shell it is ignored, and stays so.
+        // SAFETY: only a system call between fork and exec.
+        unsafe {
+            command.pre_exec(|| {
+                libc::signal(libc::SIGINT, libc::SIG_DFL);
+                Ok(())
+            });
+        }
         command
     }
 

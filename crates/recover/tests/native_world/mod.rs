@@ -3,10 +3,12 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs;
+use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use recover::command::{Command, Input};
@@ -184,5 +186,11 @@ pub fn as_nobody(arguments: &[&str]) -> Result<process::Output, String> {
     fs::copy(env::current_exe().unwrap(), &copy).map_err(|error| error.to_string())?;
     let mut command = process::Command::new(&copy);
     command.args(arguments).env("NATIVE_TEST_ORDINARY", "1").current_dir("/").uid(NOBODY).gid(NOBODY);
-    command.output().map_err(|error| format!("cannot run {} as user {NOBODY}: {error}", copy.display()))
+    loop {
+        match command.output() {
+            // A process that another test has just forked still has our descriptor of the copy; it is gone with its exec.
+            Err(error) if error.kind() == io::ErrorKind::ExecutableFileBusy => thread::yield_now(),
+            ran => return ran.map_err(|error| format!("cannot run {} as user {NOBODY}: {error}", copy.display())),
+        }
+    }
 }

@@ -33,12 +33,13 @@ impl ReferenceRuns<'_> {
         for number in 0..count {
             let words = templates.without(number, &pool);
             let (all, end) = self.answers_of(&words, number)?;
-            if end != End::Exited(0) || all.count() != count {
+            if end != End::Exited(0) {
                 // Without it the program cannot do its work: nobody knows what it would answer.
                 expected.unknown.insert(number);
                 expected.fails_without.insert(number, end);
                 continue;
             }
+            self.has_lines(&words, &all, count - 1)?;
             let last = (number + expected.operations_after).min(count - 1);
             let mut answers = part(&all, number..last);
             answers.extend(&part(&all, count - 1..count));
