@@ -281,7 +281,7 @@ impl CheckSession<'_> {
                     contradiction = contradiction.take().or(tree.learn(&runs).err());
                 }
             };
-            campaign.learnt(&mut { learn }).map_err(failed)?;
+            campaign.exchanged(&mut { learn }).map_err(failed)?;
             if contradiction.is_some() {
                 found.read_tree = None;
                 found.contradiction = found.contradiction.or(contradiction);
@@ -402,8 +402,8 @@ impl Post {
     }
 
     /// What another worker found out.
-    pub fn learn(&self, learnt: &[u8]) {
-        if let Ok(runs) = serde_json::from_slice::<KnownRuns>(learnt) {
+    pub fn learn(&self, exchanged: &[u8]) {
+        if let Ok(runs) = serde_json::from_slice::<KnownRuns>(exchanged) {
             self.station.learn(&runs);
         }
     }
@@ -495,7 +495,7 @@ pub struct Judge<'p> {
 #[derive(Debug)]
 pub struct Judged {
     pub done: Vec<u8>,
-    pub learnt: Option<Vec<u8>>,
+    pub exchanged: Option<Vec<u8>>,
     pub is_partial: bool,
 }
 
@@ -533,12 +533,12 @@ impl<'p> Judge<'p> {
             }
         };
         let performed = worker.perform(&search, &self.post.station, &unit.points, unwanted);
-        let (points, learnt, is_partial) = performed.map_err(|error| failed(&error))?;
+        let (points, exchanged, is_partial) = performed.map_err(|error| failed(&error))?;
         let runner = worker.recovery();
         let outside = runner.outside.iter().map(sent).collect();
         let done = UnitDone { points, outside, native: runner.refused.clone() };
         self.at = Some((pass, worker));
-        Ok(Judged { done: json(&done), learnt: learnt.map(|runs| json(&runs)), is_partial })
+        Ok(Judged { done: json(&done), exchanged: exchanged.map(|runs| json(&runs)), is_partial })
     }
 
     fn ready(&self, runner: &mut Runner, pass: &KnownPass) {

@@ -67,8 +67,8 @@ impl Knowledge {
     /// Takes in runs of others.
     pub fn learn(&self, runs: &KnownRuns) {
         let Some(read_tree) = self.read_tree() else { return };
-        let learnt = read_tree.write().unwrap_or_else(PoisonError::into_inner).learn(runs);
-        if let Err(contradiction) = learnt {
+        let exchanged = read_tree.write().unwrap_or_else(PoisonError::into_inner).learn(runs);
+        if let Err(contradiction) = exchanged {
             self.contradict(contradiction);
         }
     }

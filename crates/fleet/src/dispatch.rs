@@ -63,7 +63,7 @@ pub trait Campaign: Dispatch<Vec<u8>, Vec<u8>, Error = CampaignError> + fmt::Deb
     fn begin(&mut self, job: BlobId) -> Result<(), CampaignError>;
 
     /// What workers found out for each other while they performed the last units.
-    fn learnt(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<(), CampaignError>;
+    fn exchanged(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<(), CampaignError>;
 }
 
 /// The campaign cannot go on.

@@ -66,7 +66,7 @@ impl Drop for Redis {
 #[derive(Default)]
 struct Mirror {
     performed: AtomicU64,
-    learnt: AtomicU64,
+    exchanged: AtomicU64,
     pause: Duration,
 }
 
@@ -78,7 +78,7 @@ impl Performer for Hand<'_> {
         assert!(!unit.starts_with(b"x"), "no such letter");
         self.0.performed.fetch_add(1, Ordering::Relaxed);
         let done: Vec<u8> = unit.iter().rev().copied().collect();
-        Ok(Performed { learnt: Some(done.clone()), done, is_partial: false })
+        Ok(Performed { exchanged: Some(done.clone()), done, is_partial: false })
     }
 }
 
@@ -88,7 +88,7 @@ impl Team for Mirror {
     }
 
     fn learn(&self, _: &[u8]) {
-        self.learnt.fetch_add(1, Ordering::Relaxed);
+        self.exchanged.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -144,7 +144,7 @@ fn workers_perform_everything_and_learn_from_each_other() {
     });
     let performed = one.performed.into_inner() + other.performed.into_inner();
     assert!(performed >= 200, "{performed}");
-    assert!(one.learnt.into_inner() + other.learnt.into_inner() > 0);
+    assert!(one.exchanged.into_inner() + other.exchanged.into_inner() > 0);
 }
 
 #[test]

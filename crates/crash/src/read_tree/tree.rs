@@ -125,12 +125,12 @@ impl ReadTree {
     pub fn learn(&mut self, runs: &KnownRuns) -> Result<(), Contradiction> {
         // Others have them already.
         let news = self.news.take();
-        let learnt = runs.each(|steps, verdict| match self.path_of(steps) {
+        let exchanged = runs.each(|steps, verdict| match self.path_of(steps) {
             Some(path) => self.insert_path(&path, verdict).map(drop),
             None => Ok(()),
         });
         self.news = news;
-        learnt
+        exchanged
     }
 
     fn path_of(&mut self, steps: &[(Read, LineBytes)]) -> Option<Vec<Step>> {

@@ -56,9 +56,9 @@ impl Dispatch<PointsUnit, PointsDone> for Machines<'_> {
             }
             let (station, worker) = &mut self.stations[number % count];
             let performed = worker.perform(&self.search, station, &sent(unit), &AtomicBool::new(false));
-            let (done, learnt, is_partial) = performed.unwrap();
+            let (done, exchanged, is_partial) = performed.unwrap();
             assert!(!is_partial);
-            if let Some(runs) = learnt.filter(|_| self.exchange) {
+            if let Some(runs) = exchanged.filter(|_| self.exchange) {
                 let runs: KnownRuns = sent(&runs);
                 self.stations.iter().for_each(|(station, _)| station.learn(&runs));
             }

@@ -121,9 +121,9 @@ impl Team for Judges {
         Ok(Box::new(Hand { judge: Judge::new(&self.post), blobs: Mutex::new(blobs) }))
     }
 
-    fn learn(&self, learnt: &[u8]) {
+    fn learn(&self, exchanged: &[u8]) {
         if self.exchange {
-            self.post.learn(learnt);
+            self.post.learn(exchanged);
         }
     }
 }
@@ -140,6 +140,6 @@ impl Performer for Hand<'_> {
             blobs.lock().unwrap_or_else(PoisonError::into_inner).get(id).map_err(|error| error.to_string())
         };
         let judged = self.judge.perform(unit, unwanted, &mut fetch)?;
-        Ok(Performed { done: judged.done, learnt: judged.learnt, is_partial: judged.is_partial })
+        Ok(Performed { done: judged.done, exchanged: judged.exchanged, is_partial: judged.is_partial })
     }
 }

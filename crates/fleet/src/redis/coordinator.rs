@@ -22,7 +22,7 @@ use crate::blob::BlobId;
 use crate::dispatch::{Campaign, CampaignError, Dispatch, Fate, SetAside, Watch};
 
 /// How long Redis may be gone.
-pub const PATIENCE: Duration = Duration::from_secs(600);
+pub const AWAY_LIMIT: Duration = Duration::from_secs(600);
 /// Between two looks at whether the work is stopped.
 const LOOK: Duration = Duration::from_millis(250);
 /// What units under way have to hand in what they know, once nobody wants the rest.
@@ -133,7 +133,7 @@ impl Coordinator {
         let keys = Keys::of(address);
         let lock = Lock::take(&mut link, &keys, &address.campaign)?;
         // Once it was there, it may be gone for longer.
-        link.patience = PATIENCE;
+        link.away_limit = AWAY_LIMIT;
         let known: HashMap<String, String> = link.query(cmd("HGETALL").arg(keys.campaign()))?;
         let is_running = known.get(fields::STATE).map(String::as_str) == Some(Standing::Running.name());
         let request = opening.request.to_string();
@@ -318,7 +318,7 @@ impl Coordinator {
     /// Nobody wants the rest; what is known of units under way is.
     fn stop(&mut self, open: &mut Open, watch: &Watch<'_, Vec<u8>, CampaignError>) -> Result<(), CampaignError> {
         self.list = "stopped".into();
-        self.link.patience = GRACE;
+        self.link.away_limit = GRACE;
         let keys = &self.keys;
         let () = self.link.pipeline(
             pipe()
@@ -344,7 +344,7 @@ impl Coordinator {
             }
             std::thread::sleep(Duration::from_millis(50));
         }
-        self.link.patience = PATIENCE;
+        self.link.away_limit = AWAY_LIMIT;
         Ok(())
     }
 
@@ -468,16 +468,21 @@ impl Campaign for Coordinator {
         let before: Option<String> = self.link.query(cmd("HGET").arg(self.keys.campaign()).arg(fields::JOB))?;
         if before.is_some_and(|before| before != job.to_string()) {
             let keys = &self.keys;
-            let old = [keys.units(), keys.done(), keys.partial(), keys.learnt(), keys.news(), keys.aside()];
+            let old = [keys.units(), keys.done(), keys.partial(), keys.exchanged(), keys.news(), keys.aside()];
             let () = self.link.query(cmd("DEL").arg(&old))?;
         }
         Ok(self.declare()?)
     }
 
-    fn learnt(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<(), CampaignError> {
+    fn exchanged(&mut self, take: &mut dyn FnMut(&[u8])) -> Result<(), CampaignError> {
         for chunk in std::mem::take(&mut self.last).chunks(AT_ONCE) {
-            let learnt: Vec<Option<Vec<u8>>> = self.link.query(cmd("HMGET").arg(self.keys.learnt()).arg(chunk))?;
-            learnt.into_iter().flatten().filter_map(|packed| store::unpacked(&packed)).for_each(|bytes| take(&bytes));
+            let exchanged: Vec<Option<Vec<u8>>> =
+                self.link.query(cmd("HMGET").arg(self.keys.exchanged()).arg(chunk))?;
+            exchanged
+                .into_iter()
+                .flatten()
+                .filter_map(|packed| store::unpacked(&packed))
+                .for_each(|bytes| take(&bytes));
         }
         Ok(())
     }

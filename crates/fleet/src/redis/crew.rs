@@ -33,7 +33,7 @@ const NEWS: usize = 64;
 pub struct Performed {
     pub done: Vec<u8>,
     /// For other workers.
-    pub learnt: Option<Vec<u8>>,
+    pub exchanged: Option<Vec<u8>>,
     /// It was stopped before its end.
     pub is_partial: bool,
 }
@@ -49,7 +49,7 @@ pub trait Team: Sync {
     fn performer<'t>(&'t self, blobs: Blobs) -> Result<Box<dyn Performer + 't>, String>;
 
     /// What another worker found out.
-    fn learn(&self, _learnt: &[u8]) {}
+    fn learn(&self, _exchanged: &[u8]) {}
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -128,7 +128,7 @@ impl Crew {
                 let name = own_name();
                 let lease = Duration::from_millis(field(fields::LEASE).parse().unwrap_or(30_000).max(100));
                 let (kind, theirs) = (field(fields::KIND).to_owned(), field(fields::VERSION).to_owned());
-                link.patience = super::coordinator::PATIENCE;
+                link.away_limit = super::coordinator::AWAY_LIMIT;
                 let mut crew =
                     Crew { address: address.clone(), link, keys, name, version: version.into(), kind, job, lease };
                 if theirs != version {
@@ -323,9 +323,9 @@ impl Hand<'_> {
         // The first result counts; any other is the same.
         all.atomic().cmd("HSETNX").arg(&hash).arg(&entry.unit).arg(store::packed(&performed.done)?).ignore();
         all.cmd("EXPIRE").arg(&hash).arg(KEPT).ignore();
-        if let Some(learnt) = &performed.learnt {
-            all.cmd("HSETNX").arg(keys.learnt()).arg(&entry.unit).arg(store::packed(learnt)?).ignore();
-            all.cmd("EXPIRE").arg(keys.learnt()).arg(KEPT).ignore();
+        if let Some(exchanged) = &performed.exchanged {
+            all.cmd("HSETNX").arg(keys.exchanged()).arg(&entry.unit).arg(store::packed(exchanged)?).ignore();
+            all.cmd("EXPIRE").arg(keys.exchanged()).arg(KEPT).ignore();
         }
         self.announce(&mut all, entry);
         let () = self.link.pipeline(&all)?;
@@ -394,8 +394,13 @@ impl Hand<'_> {
             let others = entries.iter().filter(|entry| !text(&entry.map, "c").is_some_and(|who| is_own(&who)));
             let units: Vec<String> = others.filter_map(|entry| text(&entry.map, "u")).collect();
             if !units.is_empty() {
-                let learnt: Vec<Option<Vec<u8>>> = self.link.query(cmd("HMGET").arg(self.keys.learnt()).arg(&units))?;
-                learnt.into_iter().flatten().filter_map(|packed| store::unpacked(&packed)).for_each(|l| team.learn(&l));
+                let exchanged: Vec<Option<Vec<u8>>> =
+                    self.link.query(cmd("HMGET").arg(self.keys.exchanged()).arg(&units))?;
+                exchanged
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|packed| store::unpacked(&packed))
+                    .for_each(|l| team.learn(&l));
             }
             if entries.len() < NEWS {
                 return Ok(());

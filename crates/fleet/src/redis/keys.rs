@@ -46,8 +46,8 @@ impl Keys {
     }
 
     /// What other workers can learn from a unit, by unit.
-    pub fn learnt(&self) -> String {
-        self.key("learnt")
+    pub fn exchanged(&self) -> String {
+        self.key("exchanged")
     }
 
     /// A stream of the units that have a fate, as they get it.

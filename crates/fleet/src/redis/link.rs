@@ -22,8 +22,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    #[error("cannot reach Redis at {server} for {} s: {why}", .patience.as_secs())]
-    Unreachable { server: String, patience: Duration, why: String },
+    #[error("cannot reach Redis at {server} for {} s: {why}", .away_limit.as_secs())]
+    Unreachable { server: String, away_limit: Duration, why: String },
     #[error("Redis at {server} refuses: {why}")]
     Refused { server: String, code: String, why: String },
     #[error("rediss:// is not supported yet; use redis:// through a tunnel (ssh -L, stunnel)")]
@@ -39,7 +39,7 @@ pub struct Link {
     server: String,
     connection: Option<Connection>,
     /// How long a server that is gone is waited for.
-    pub patience: Duration,
+    pub away_limit: Duration,
     /// Set from outside: do not wait any longer.
     pub give_up: Option<Arc<AtomicBool>>,
 }
@@ -52,9 +52,9 @@ impl std::fmt::Debug for Link {
 
 impl Link {
     /// Connects when it is needed.
-    pub fn new(address: &Address, patience: Duration) -> Result<Link, LinkError> {
+    pub fn new(address: &Address, away_limit: Duration) -> Result<Link, LinkError> {
         let client = client(address)?;
-        Ok(Link { client, server: address.server(), connection: None, patience, give_up: None })
+        Ok(Link { client, server: address.server(), connection: None, away_limit, give_up: None })
     }
 
     /// Another connection to the same server.
@@ -63,7 +63,7 @@ impl Link {
             client: self.client.clone(),
             server: self.server.clone(),
             connection: None,
-            patience: self.patience,
+            away_limit: self.away_limit,
             give_up: self.give_up.clone(),
         }
     }
@@ -113,9 +113,9 @@ impl Link {
             if self.gives_up() {
                 return Err(LinkError::Interrupted);
             }
-            if begun.elapsed() > self.patience {
-                let (server, patience) = (self.server.clone(), self.patience);
-                return Err(LinkError::Unreachable { server, patience, why: error.to_string() });
+            if begun.elapsed() > self.away_limit {
+                let (server, away_limit) = (self.server.clone(), self.away_limit);
+                return Err(LinkError::Unreachable { server, away_limit, why: error.to_string() });
             }
             thread::sleep(pause);
             pause = (pause * 2).min(LONGEST_PAUSE);
