@@ -690,7 +690,7 @@ static void zero_behind(struct stone *s, struct record *r)
 	}
 }
 
-static int resize(struct stone *s, struct inode *inode, u64 size)
+static noinline int resize(struct stone *s, struct inode *inode, u64 size)
 {
 	struct record *r = record_of(s, inode->i_ino);
 	bool *freed;
