@@ -7,6 +7,8 @@ mod cli_support;
 mod crash_support;
 
 use std::fs;
+use std::thread;
+use std::time::Duration;
 
 use crash_support::{Case, parse};
 
@@ -67,6 +69,8 @@ fn an_interrupt_in_the_runs_without_a_crash() {
         let mut interrupted = case.start(HELD);
         case.wait_for_gate(&mut interrupted);
         interrupted.signal_group(number);
+        // It looks for signals many times a second; runs that are under way get a second and a half to end.
+        thread::sleep(Duration::from_millis(500));
         case.open_gate();
         let interrupted = interrupted.end();
         interrupted.golden_note("interrupted-without-a-crash", "interrupted");

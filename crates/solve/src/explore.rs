@@ -208,7 +208,13 @@ impl Explorer {
                     }
                 }
                 Kind::Jump { .. } => 0,
-                Kind::Address | Kind::Driver => continue,
+                // The same branches with another address are another beginning: a vector compare finds the first difference without a
+                // branch, and loads from there.
+                Kind::Address => {
+                    borrowed.followed.arena.structure(step.condition).hash(&mut all);
+                    continue;
+                }
+                Kind::Driver => continue,
             };
             let edge = (step.pc, side);
             let occurrence = occurrences.entry(edge).or_default();

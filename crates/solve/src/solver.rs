@@ -181,8 +181,9 @@ impl Stages {
             let (answer, cached) = self.ask(arena, &set);
             match answer {
                 Answer::Solved(bytes) => {
-                    let mut input = input.to_vec();
-                    apply(&mut input, &bytes);
+                    let mut solved = input.to_vec();
+                    apply(&mut solved, &bytes);
+                    let input = nearest(arena, &set, input, solved);
                     stage = if cached { Stage::Cache } else { which };
                     return Ok(Solved { input, stage });
                 }
@@ -228,6 +229,29 @@ fn apply(input: &mut Vec<u8>, bytes: &[(u32, u8)]) {
     }
 }
 
+/// Of the inputs between `old` and `solved`, one with few changes for which the conditions still hold. What a solver was free to choose
+/// is better left as it was: a zero in the middle of a word would hide the rest of it from the next run.
+fn nearest(arena: &Arena, conditions: &[Expr], old: &[u8], mut solved: Vec<u8>) -> Vec<u8> {
+    /// More changes than that are tried together only.
+    const MOST_TRIES: usize = 256;
+    let changed: Vec<usize> = (0..old.len().min(solved.len())).filter(|&at| old[at] != solved[at]).collect();
+    let mut left = vec![changed.as_slice()];
+    let mut tries = 0;
+    while let Some(part) = left.pop().filter(|_| tries < MOST_TRIES) {
+        tries += 1;
+        let mut tried = solved.clone();
+        part.iter().for_each(|&at| tried[at] = old[at]);
+        let mut evaluator = Evaluator::new(arena, &tried);
+        if conditions.iter().all(|&condition| evaluator.holds(condition)) {
+            solved = tried;
+        } else if part.len() > 1 {
+            let (first, second) = part.split_at(part.len() / 2);
+            left.extend([second, first]);
+        }
+    }
+    solved
+}
+
 /// The conditions that share input bytes with the goal, directly or through others.
 fn related(arena: &Arena, conditions: &[Expr], goal: Expr) -> Vec<Expr> {
     let mut bytes: FxHashSet<u32> = arena.support(goal).iter().copied().collect();
@@ -249,4 +273,18 @@ fn related(arena: &Arena, conditions: &[Expr], goal: Expr) -> Vec<Expr> {
     let mut seen = FxHashSet::default();
     list.retain(|condition| seen.insert(*condition));
     list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_solver_chose_freely_stays_as_it_was() {
+        let mut arena = Arena::default();
+        let (byte, letter) = (arena.input(3), arena.constant(8, b'r'.into()));
+        let condition = arena.eq(byte, letter);
+        assert_eq!(nearest(&arena, &[condition], b"1111111", b"\0\0\0r\0\0\0".to_vec()), b"111r111");
+        assert_eq!(nearest(&arena, &[condition], b"11", b"\0\0\0r".to_vec()), b"11\0r");
+    }
 }
