@@ -15,6 +15,7 @@ mod error;
 mod expectation;
 pub mod fs;
 pub mod generated;
+pub mod kmod;
 pub mod pmdk;
 mod program;
 mod skip;

@@ -13,6 +13,7 @@ use serde_json::Value;
 use targets::fs::{Bug, LAZY, bugs, build, build_pmemobjfs};
 
 use crate::build;
+use crate::kernel_fs;
 use crate::scratch::Scratch;
 
 /// Which technique finds which seeded bug, as a table.
@@ -40,9 +41,15 @@ pub struct FsBugs {
 /// Seq-1 and a sample of seq-2 on the correct file system: nothing may be found, everything must be decided.
 #[derive(Args, Debug)]
 pub struct FsBench {
+    /// The kernel module of targets/fs/kmod, ext4 and xfs in a virtual machine instead of the FUSE file system.
+    #[arg(long)]
+    kernel: bool,
     /// Workloads of seq-2, drawn with the seed; 3136 are all.
     #[arg(long, default_value_t = 112)]
     seq_2: usize,
+    /// With --kernel: workloads of the fsync set on ext4 and xfs, drawn with the seed.
+    #[arg(long, default_value_t = 56)]
+    fsync: usize,
     #[arg(long, default_value_t = 1)]
     seed: u64,
     /// Use this executable instead of building Fencepost.
@@ -64,16 +71,16 @@ pub struct FsOthers {
     fencepost: Option<PathBuf>,
 }
 
-struct Bed {
-    fencepost: PathBuf,
-    scratch: Scratch,
+pub struct Bed {
+    pub fencepost: PathBuf,
+    pub scratch: Scratch,
 }
 
 /// What a check found, and its summary.
-struct Outcome {
-    findings: Vec<Value>,
-    summary: Value,
-    seconds: f64,
+pub struct Outcome {
+    pub findings: Vec<Value>,
+    pub summary: Value,
+    pub seconds: f64,
 }
 
 impl Bed {
@@ -97,12 +104,15 @@ impl Bed {
     }
 
     fn check_daemon(&self, mkfs: &str, daemon: &str, workloads: &[&str]) -> anyhow::Result<Outcome> {
+        self.fs_check(&[&["--mkfs", mkfs, "--fuse", daemon], workloads].concat())
+    }
+
+    pub fn fs_check(&self, words: &[&str]) -> anyhow::Result<Outcome> {
         let folder = self.scratch.fresh("check")?;
         let start = Instant::now();
         let output = Command::new(&self.fencepost)
             .args(["fs", "check", "--message-format", "json", "--progress", "never"])
-            .args(["--mkfs", mkfs, "--fuse", daemon])
-            .args(workloads)
+            .args(words)
             // Libpmem takes a file for PM.
             .env("PMEM_IS_PMEM_FORCE", "1")
             .current_dir(&folder)
@@ -116,9 +126,9 @@ impl Bed {
         Ok(Outcome { findings, summary, seconds })
     }
 
-    /// A file with so many workloads of seq-2.
-    fn sample(&self, count: usize, seed: u64) -> anyhow::Result<PathBuf> {
-        let all = Command::new(&self.fencepost).args(["fs", "workloads", "--ace", "seq-2"]).output()?;
+    /// A file with so many workloads of a set.
+    pub fn sample(&self, set: &str, count: usize, seed: u64) -> anyhow::Result<PathBuf> {
+        let all = Command::new(&self.fencepost).args(["fs", "workloads", "--ace", set]).output()?;
         let text = String::from_utf8_lossy(&all.stdout).into_owned();
         let all: Vec<&str> = text.split("workload ").filter(|part| !part.is_empty()).collect();
         let mut state = seed;
@@ -128,7 +138,7 @@ impl Bed {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             chosen.insert((state >> 33) as usize % all.len());
         }
-        let file = self.scratch.path().join("seq-2.ops");
+        let file = self.scratch.path().join(format!("{set}.ops"));
         let sample: String = chosen.into_iter().map(|number| format!("workload {}", all[number])).collect();
         fs::write(&file, sample)?;
         Ok(file)
@@ -151,7 +161,7 @@ fn shown(bug: &Bug, outcome: &Outcome) -> &'static str {
 impl FsBugs {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let bed = Bed::new(self.fencepost.as_deref())?;
-        let sample = bed.sample(self.seq_2, self.seed)?.display().to_string();
+        let sample = bed.sample("seq-2", self.seq_2, self.seed)?.display().to_string();
         let (budget, fuzz, seed) = (format!("{}s", self.seconds), self.fuzz.to_string(), self.seed.to_string());
         let mut missed = Vec::new();
         println!("| bug | | seq-1 | {} of seq-2 | {} random |", self.seq_2, self.fuzz);
@@ -237,7 +247,10 @@ fn redoxfs(folder: &Path) -> anyhow::Result<PathBuf> {
 impl FsBench {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let bed = Bed::new(self.fencepost.as_deref())?;
-        let sample = bed.sample(self.seq_2, self.seed)?.display().to_string();
+        if self.kernel {
+            return kernel_fs::bench(&bed, self.seq_2, self.fsync, self.seed);
+        }
+        let sample = bed.sample("seq-2", self.seq_2, self.seed)?.display().to_string();
         println!("| workloads | crash points | states | recovery runs | saved | states/s | findings |");
         println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: |");
         let mut clean = true;

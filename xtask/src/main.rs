@@ -10,6 +10,7 @@ mod conformance;
 mod file_systems;
 mod fuzz_maps;
 mod fuzz_targets;
+mod kernel_fs;
 mod licences;
 mod pmdk;
 mod real_programs;

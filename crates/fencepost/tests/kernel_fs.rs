@@ -9,36 +9,24 @@ use std::sync::OnceLock;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
+use targets::kmod::{Bug, bugs, build, workloads};
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
-const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../targets/fs/kmod");
 /// Which bugs are tried every time.
 const QUICK: [u32; 2] = [2, 8];
 /// Enough for the slowest on a busy machine.
 const TIME_LIMIT_SECONDS: &str = "900";
 
-/// A seeded bug, as the head of the module's source says.
-struct Bug {
-    variant: u32,
-    what: String,
-    function: String,
-}
-
-fn bugs() -> Vec<Bug> {
-    let text = fs::read_to_string(Path::new(SOURCE).join("stonefs.c")).expect("the module's source");
-    let lines = text.lines().filter_map(|line| line.strip_prefix(" * bug "));
-    let bug = |line: &str| {
-        let (number, rest) = line.split_once(": ")?;
-        let (what, function) = rest.split_once("; in ")?;
-        Some(Bug { variant: number.parse().ok()?, what: what.to_owned(), function: function.to_owned() })
-    };
-    lines.map(|line| bug(line).expect("`bug N: WHAT; in FUNCTION`")).collect()
-}
-
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let mut trials = vec![Trial::test("twin", twin), Trial::test("ext4", ext4)];
-    for bug in bugs() {
+    let mut trials = vec![
+        Trial::test("twin", twin),
+        Trial::test("ext4", ext4),
+        Trial::test("debug", debug),
+        Trial::test("coverage", coverage),
+        Trial::test("what-is-missing", what_is_missing),
+    ];
+    for bug in bugs().expect("the module's source") {
         let quick = QUICK.contains(&bug.variant);
         trials.push(Trial::test(format!("bug-{}", bug.variant), move || found(&bug)).with_ignored_flag(!quick));
     }
@@ -73,13 +61,8 @@ fn make() -> Result<Laboratory, String> {
     if !Path::new(&headers).exists() {
         return Err(format!("{headers} is not there; install linux-headers-cloud-amd64 of the same version"));
     }
-    let built = space().join("kmod");
-    fs::create_dir_all(&built).map_err(|error| error.to_string())?;
-    for name in ["Makefile", "stonefs.c"] {
-        fs::copy(Path::new(SOURCE).join(name), built.join(name)).map_err(|error| error.to_string())?;
-    }
-    run(Command::new("make").arg("-C").arg(&built).arg(format!("KDIR={headers}")))?;
-    Ok(Laboratory { kernel, modules, module: built.join("stonefs.ko") })
+    let module = build(&space().join("kmod"), Path::new(&headers)).map_err(|error| error.to_string())?;
+    Ok(Laboratory { kernel, modules, module })
 }
 
 fn run(command: &mut Command) -> Result<String, String> {
@@ -113,8 +96,9 @@ fn check(name: &str, words: &[&str]) -> Result<(Vec<Value>, Value), Failed> {
 
 fn stonefs(name: &str, bug: u32, budget: &str) -> Result<(Vec<Value>, Value), Failed> {
     let module = format!("{} bug={bug}", laboratory()?.module.display());
-    let ops = format!("{SOURCE}/bugs.ops");
-    check(name, &["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops, "--budget", budget])
+    let ops = workloads().display().to_string();
+    let words = ["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops, "--budget", budget];
+    check(name, &[&words[..], &["--trace", "kept.fptrace"]].concat())
 }
 
 fn twin() -> Result<(), Failed> {
@@ -125,6 +109,17 @@ fn twin() -> Result<(), Failed> {
     if summary["states_decided"].as_u64().unwrap_or(0) == 0 {
         return Err(format!("nothing was decided: {summary:#}").into());
     }
+    // The trace explains the final image byte for byte, and names kernel functions with their lines.
+    let folder = space().join("twin");
+    run(Command::new(FENCEPOST).args(["trace", "verify", "kept.fptrace"]).current_dir(&folder))?;
+    let dump = run(Command::new(FENCEPOST)
+        .args(["trace", "dump", "--symbols", "--call-paths", "kept.fptrace"])
+        .current_dir(&folder))?;
+    for wanted in ["tx_commit", "stonefs.c:", "__x64_sys_mkdir"] {
+        if !dump.contains(wanted) {
+            return Err(format!("the trace names no {wanted}").into());
+        }
+    }
     Ok(())
 }
 
@@ -134,10 +129,108 @@ fn found(bug: &Bug) -> Result<(), Failed> {
     let (findings, summary) = stonefs(&format!("bug-{}", bug.variant), bug.variant, budget)?;
     let blames = |finding: &Value| finding.to_string().contains(&format!("\"function\":\"{}\"", bug.function));
     if findings.iter().any(blames) {
-        return Ok(());
+        // The module has debug information: the source is named with the line.
+        let has_line = |finding: &Value| {
+            let text = finding.to_string();
+            text.contains("stonefs.c") && text.contains("\"line\":")
+        };
+        return if findings.iter().any(has_line) { Ok(()) } else { Err(format!("no line: {findings:#?}").into()) };
     }
     Err(format!("bug {} ({}) is not found in {}:\n{findings:#?}\n{summary:#}", bug.variant, bug.what, bug.function)
         .into())
+}
+
+/// gdb on the guest of a finding, which has stopped before it mounts.
+fn debug() -> Result<(), Failed> {
+    let module = format!("{} bug=8", laboratory()?.module.display());
+    let ops = space().join("debug.ops");
+    fs::write(&ops, "workload one\ncreat foo\nwrite foo 0 6000 seed=4\ncrash truncate foo 100\n")?;
+    let ops = ops.display().to_string();
+    let (findings, _) = check("debug", &["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops])?;
+    let id = findings.first().and_then(|finding| finding["id"].as_str()).ok_or("no finding to debug")?;
+    let said = run(Command::new("timeout")
+        .args([TIME_LIMIT_SECONDS, FENCEPOST, "debug", id, "--", "-batch"])
+        .args(["-ex", "backtrace 1", "-ex", "break stone_fill", "-ex", "continue", "-ex", "backtrace 1"])
+        .current_dir(space().join("debug")))?;
+    for wanted in ["__x64_sys_mount", "stone_fill", "stonefs.c:"] {
+        if !said.contains(wanted) {
+            return Err(format!("gdb says nothing of {wanted}:\n{said}").into());
+        }
+    }
+    Ok(())
+}
+
+/// Random workloads are kept by the edges of the module's code that they reach.
+fn coverage() -> Result<(), Failed> {
+    let Laboratory { kernel, modules, module } = laboratory()?;
+    let output = Command::new("timeout")
+        .args([TIME_LIMIT_SECONDS, FENCEPOST, "fs", "check", "--progress", "never", "--kernel", kernel])
+        .args(["--modules", modules, "--fs", "stonefs", "--size", "8", "--fuzz", "6", "--length", "4", "--module"])
+        .arg(module)
+        .args(["--strategy", "program-order", "--budget", "60s"])
+        .current_dir(space())
+        .output()?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    let note = said.lines().find(|line| line.contains("edges of its code")).unwrap_or_default();
+    let edges = note.split_once('(').and_then(|(_, rest)| rest.split_whitespace().next()?.parse::<u64>().ok());
+    if output.status.success() && edges.is_some_and(|edges| edges > 100) {
+        return Ok(());
+    }
+    Err(format!("{}: {said}", output.status).into())
+}
+
+/// Every message says what is missing, in one line, before anything is checked.
+fn what_is_missing() -> Result<(), Failed> {
+    let Laboratory { kernel, modules, module } = laboratory()?;
+    let folder = space().join("missing");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(folder.join("none"))?;
+    let write = |name: &str, content: &[u8]| -> Result<String, Failed> {
+        let path = folder.join(name);
+        fs::write(&path, content)?;
+        fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+        Ok(path.display().to_string())
+    };
+    let module = module.display().to_string();
+    // Another version, of the same length.
+    let version = Path::new(modules).file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let other = fs::read(&module)?;
+    let at = other.windows(9 + version.len()).position(|text| text == format!("vermagic={version}").as_bytes());
+    let mut other = other;
+    other[at.ok_or("the module has no vermagic")? + 9] = b'9';
+    let other = write("stonefs.ko", &other)?;
+    let old = write("qemu-old", b"#!/bin/sh\necho 'QEMU emulator version 7.2.15'\n")?;
+    let text = write("vmlinuz", &[0; 4096])?;
+    let none = folder.join("none").display().to_string();
+    let right = ["--kernel", kernel, "--modules", modules];
+    let cases: [(&[&str], &str); 8] = [
+        (&["--kernel", kernel, "--modules", &none, "--fs", "stonefs", "--module", &module], "it has no support for PM"),
+        (&["--kernel", kernel, "--fs", "ext4"], "the guest has no /dev/pmem0"),
+        (&[&right[..], &["--fs", "novafs"]].concat(), "has no module `novafs`"),
+        (&[&right[..], &["--fs", "novafs", "--module", "novafs.ko"]].concat(), "novafs.ko: No such file"),
+        (&[&right[..], &["--fs", "stonefs", "--module", &other]].concat(), "was built for kernel 9"),
+        (&[&right[..], &["--qemu", "/none/qemu"]].concat(), "`/none/qemu` is not found"),
+        (&[&right[..], &["--qemu", &old]].concat(), "version 9.2 or later is needed"),
+        (&["--kernel", &text, "--modules", modules], "is no Linux kernel image"),
+    ];
+    for (words, wanted) in cases {
+        let mut command = Command::new(FENCEPOST);
+        let output = command.args(["fs", "check"]).args(words).current_dir(&folder).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() != Some(2) || !said.contains(wanted) || said.trim().lines().count() != 1 {
+            return Err(format!("{words:?}: {}; wanted `{wanted}`:\n{said}", output.status).into());
+        }
+    }
+    // `doctor` knows before.
+    fs::rename(&old, folder.join("qemu-system-x86_64"))?;
+    let doctor = Command::new(FENCEPOST).arg("doctor").env("PATH", &folder).env("XDG_CACHE_HOME", &none).output()?;
+    let said = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    for wanted in ["version 9.2 or later is needed", "`fencepost fs kernel` fetches one"] {
+        if !said.contains(wanted) {
+            return Err(format!("doctor does not say `{wanted}`:\n{said}").into());
+        }
+    }
+    Ok(())
 }
 
 /// A file system of Debian's own, which is right.
@@ -145,8 +238,7 @@ fn ext4() -> Result<(), Failed> {
     let ops = space().join("ext4.ops");
     laboratory()?;
     fs::write(&ops, "workload one\ncreat foo\nwrite foo 0 3000 seed=1\ncrash fsync foo\ncrash rename foo bar\n")?;
-    let strategy = "program-order,guaranteed-only";
-    let words = ["--fs", "ext4", "--mkfs", "mkfs.ext4 -q -b 4096 {device}", "--needs-fsync", "--strategy", strategy];
+    let words = ["--fs", "ext4", "--mkfs", "mkfs.ext4 -q -b 4096 {device}", "--needs-fsync"];
     let (findings, summary) = check("ext4", &[&words[..], &["--ops", &ops.display().to_string()]].concat())?;
     if !findings.is_empty() || summary["states_decided"].as_u64().unwrap_or(0) == 0 {
         return Err(format!("{findings:#?}\n{summary:#}").into());

@@ -94,7 +94,8 @@ impl Guest {
         match report {
             Ok(said) => {
                 let reads = watched.then(|| lines(&records, Kind::ReadLine).map(Read::Line).collect());
-                Ok(finished(said, wall, reads, lines(&records, Kind::WroteLine).collect(), false))
+                // Nobody knows what an unwatched one has changed.
+                Ok(finished(said, wall, reads, lines(&records, Kind::WroteLine).collect(), !watched))
             }
             Err(end) => {
                 self.machine = None;

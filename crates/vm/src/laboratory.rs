@@ -7,14 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use drive::fuse::UNMOUNTED;
+use fs::campaign::Transition;
 use fs::workload::Step;
 use fuse::reference::{Reference, ReferenceError, script};
 use supervise::cancel::Cancel;
 use trace::WriteError;
+use wire::guest::{Kind, Mark};
 
+use crate::debug_info::{DebugInfoError, Sources};
 use crate::guest::Guest;
 use crate::machine::{Fall, Machine, MachineError};
-use crate::recipe::{Prepared, Recipe, RecipeError};
+use crate::recipe::{DEVICE, Prepared, Recipe, RecipeError};
 use crate::recorder::Recorded;
 use crate::symbols::Symbols;
 
@@ -27,6 +30,14 @@ pub enum LaboratoryError {
     Machine(#[from] MachineError),
     #[error(transparent)]
     Recipe(#[from] RecipeError),
+    #[error(
+        "the guest has no {DEVICE}: its kernel has no support for PM regions (CONFIG_X86_PMEM_LEGACY, CONFIG_BLK_DEV_PMEM), neither built in nor as modules; name its modules with --modules"
+    )]
+    NoDevice,
+    #[error(
+        "the kernel knows no file system `{0}`; name its modules with --modules, or the file of your module with --module"
+    )]
+    NoFileSystem(String),
     #[error("--mkfs: `{command}` failed in the guest{said}")]
     Mkfs { command: String, said: String },
     #[error(
@@ -37,6 +48,8 @@ pub enum LaboratoryError {
     Panicked(String),
     #[error("the guest did not answer within {} seconds, without any crash", BATCH.as_secs())]
     Hung,
+    #[error(transparent)]
+    DebugInfo(#[from] DebugInfoError),
     #[error(transparent)]
     Reference(#[from] ReferenceError),
     #[error("{0}")]
@@ -67,6 +80,14 @@ impl Laboratory {
     ) -> Result<Laboratory, LaboratoryError> {
         let mut guest = Guest::new(prepared.spec.clone(), recipe.mount_words(), true);
         let machine = guest.machine()?;
+        // First: a module that lacks something is missed here, and not by an error number of mount(2).
+        if said(machine, &format!("device {DEVICE}\n"))? != "ok\n" {
+            return Err(LaboratoryError::NoDevice);
+        }
+        let known = said(machine, "filesystems\n")?;
+        if !known.lines().any(|line| line.split_whitespace().next_back() == Some(&recipe.fs)) {
+            return Err(LaboratoryError::NoFileSystem(recipe.fs.clone()));
+        }
         if let Some(words) = recipe.mkfs_words()? {
             let program = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
             let reply = said(machine, &format!("exec /bin/{program} {}\n", words[1..].join(" ")))?;
@@ -87,8 +108,7 @@ impl Laboratory {
         }
         said(machine, "unmount\ndrop\n")?;
         let fresh = machine.memory().pm_image();
-        let symbols = Symbols::parse(&said(machine, "symbols\n")?);
-        let symbol_files = symbols.write(folder).map_err(LaboratoryError::Symbols)?;
+        let (symbols, symbol_files) = names(machine, recipe, prepared, folder)?;
         Ok(Laboratory { recipe: recipe.clone(), guest, fresh, symbols, symbol_files, command })
     }
 
@@ -125,6 +145,28 @@ impl Laboratory {
         Ok(reply)
     }
 
+    /// Which edges of the file system's code each step takes.
+    pub fn coverage(&mut self, steps: &[Step]) -> Result<Vec<Vec<Transition>>, LaboratoryError> {
+        let code = self.symbols.code_of(&self.recipe.under_test());
+        self.guest.machine()?.set_code(&code);
+        let lines: String = steps.iter().map(|step| format!("{}\n", step.op)).collect();
+        self.ask(&format!("cover\nmount {}\n{lines}unmount\nquiet\n", self.recipe.mount_words()))?;
+        let mut edges = vec![Vec::new(); steps.len()];
+        let mut step = None;
+        for record in self.guest.machine()?.records() {
+            match (record.kind, Mark::of(record.subject())) {
+                (Kind::Mark, Some((Mark::OperationBegin, number))) => step = Some(number as usize),
+                (Kind::Mark, _) => step = None,
+                (Kind::Edge, _) => {
+                    let edges = step.and_then(|step| edges.get_mut(step));
+                    edges.into_iter().for_each(|edges| edges.push(Transition(record.subject())));
+                }
+                _ => {}
+            }
+        }
+        Ok(edges)
+    }
+
     /// On a fresh file system; what follows the answer to mounting.
     fn ask(&mut self, request: &str) -> Result<String, LaboratoryError> {
         let machine = self.guest.machine()?;
@@ -138,6 +180,30 @@ impl Laboratory {
         debug_assert!(rest.contains(UNMOUNTED) || rest.contains("unmount "));
         Ok(rest.to_owned())
     }
+}
+
+/// The names of kernel functions, with their lines where they are known, as files in `folder`.
+pub fn names(
+    machine: &mut Machine,
+    recipe: &Recipe,
+    prepared: &Prepared,
+    folder: &Path,
+) -> Result<(Symbols, BTreeMap<String, PathBuf>), LaboratoryError> {
+    let symbols = Symbols::parse(&said(machine, "symbols\n")?);
+    let sources = Sources { loaded: &prepared.modules, folder: recipe.debug_info.as_deref() };
+    let debug = sources.find(&symbols, |module| sections(machine, module))?;
+    let symbol_files = symbols.write(folder, &debug).map_err(LaboratoryError::Symbols)?;
+    Ok((symbols, symbol_files))
+}
+
+/// Where the sections of a module lie.
+fn sections(machine: &mut Machine, module: &str) -> Result<BTreeMap<String, u64>, LaboratoryError> {
+    let reply = said(machine, &format!("sections {module}\n"))?;
+    let section = |line: &str| {
+        let (name, address) = line.split_once(' ')?;
+        Some((name.to_owned(), u64::from_str_radix(address.trim_start_matches("0x"), 16).ok()?))
+    };
+    Ok(reply.lines().filter_map(section).collect())
 }
 
 fn said(machine: &mut Machine, request: &str) -> Result<String, LaboratoryError> {

@@ -8,6 +8,8 @@
 //! ```
 
 pub mod debian;
+pub mod debug_info;
+pub mod debugger;
 pub mod guest;
 pub mod initramfs;
 pub mod kit;
@@ -21,6 +23,7 @@ pub mod recipe;
 pub mod recorder;
 pub mod ring;
 mod spawn;
+mod symbol_file;
 pub mod symbols;
 
 /// Where the guest's memory ends.

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -23,6 +24,8 @@ pub struct GuestSpec {
     pub plugin: PathBuf,
     /// Length of the PM region.
     pub pm: u64,
+    /// A debugger may connect there.
+    pub debugger: Option<PathBuf>,
 }
 
 /// A guest that does not answer has nothing to say any more.
@@ -99,6 +102,9 @@ impl Machine {
         if let Some(ring) = &ring {
             command.arg("-plugin").arg(format!("{},ring={},pm={}", spec.plugin.display(), ring.path(), spec.pm));
         }
+        if let Some(socket) = &spec.debugger {
+            command.arg("-gdb").arg(format!("unix:{},server=on,wait=off", socket.display()));
+        }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = crate::spawn::spawn(command)
             .map_err(|source| MachineError::Start { program: spec.qemu.display().to_string(), source })?;
@@ -135,6 +141,13 @@ impl Machine {
     /// What the plugin told while the last request was carried out.
     pub fn records(&mut self) -> Vec<Record> {
         std::mem::take(&mut self.records)
+    }
+
+    /// Says which code's edges are wanted.
+    pub fn set_code(&mut self, ranges: &[Range<u64>]) {
+        if let Some(ring) = &mut self.ring {
+            ring.set_code(ranges);
+        }
     }
 
     /// Until the guest rings.

@@ -18,12 +18,15 @@ type Idle = Arc<Mutex<Vec<Guest>>>;
 pub struct Guests {
     prepared: Arc<Prepared>,
     mount: String,
+    watched: bool,
     idle: Idle,
 }
 
 impl Guests {
-    pub fn new(prepared: Arc<Prepared>, mount: String) -> Guests {
-        Guests { prepared, mount, idle: Idle::default() }
+    /// `watched`: what a mount reads is told, so that images that it cannot tell apart are mounted once. Without that a mount is quicker, but
+    /// all of the next image has to be put there.
+    pub fn new(prepared: Arc<Prepared>, mount: String, watched: bool) -> Guests {
+        Guests { prepared, mount, watched, idle: Idle::default() }
     }
 
     /// How often any of those that are idle now was booted.
@@ -35,7 +38,7 @@ impl Guests {
 impl Machines for Guests {
     fn machine(&self) -> Result<Box<dyn Machine>, MachineFailed> {
         let waiting = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let guest = waiting.unwrap_or_else(|| Guest::new(self.prepared.spec.clone(), self.mount.clone(), true));
+        let guest = waiting.unwrap_or_else(|| Guest::new(self.prepared.spec.clone(), self.mount.clone(), self.watched));
         Ok(Box::new(Lent { guest: Some(guest), home: Arc::clone(&self.idle) }))
     }
 }

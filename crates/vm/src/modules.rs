@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fs as files;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use object::{Object, ObjectSection};
 
@@ -16,8 +17,12 @@ pub enum ModuleError {
     Missing { name: String, folder: String, why: &'static str },
     #[error("{path}: is no kernel module ({what})")]
     Unreadable { path: String, what: String },
-    #[error("{path}: the module is compressed; unpack it first")]
-    Compressed { path: String },
+    #[error("{path}: the module is compressed, and `{program}` cannot unpack it ({what})")]
+    Compressed { path: String, program: &'static str, what: String },
+    #[error(
+        "{path}: was built for kernel {module}, but the image is {kernel}; build it against the headers of that one"
+    )]
+    Version { path: String, module: String, kernel: String },
 }
 
 /// The modules of a kernel.
@@ -34,20 +39,20 @@ fn plain(name: &str) -> String {
     name.replace('-', "_")
 }
 
-/// `kernel/fs/xfs/xfs.ko` is `xfs`.
-fn name_of(path: &Path) -> Option<String> {
-    let name = path.file_name()?.to_str()?;
-    let (name, end) = name.split_once(".ko")?;
-    (end.is_empty() || end.starts_with('.')).then(|| plain(name))
-}
-
 impl Modules {
+    /// `kernel/fs/xfs/xfs.ko` is `xfs`.
+    pub fn name_of(path: &Path) -> Option<String> {
+        let name = path.file_name()?.to_str()?;
+        let (name, end) = name.split_once(".ko")?;
+        (end.is_empty() || end.starts_with('.')).then(|| plain(name))
+    }
+
     /// All files below a folder; without one, everything must be built into the kernel.
     pub fn find(folder: Option<&Path>) -> Result<Modules, ModuleError> {
         let Some(folder) = folder else { return Ok(Modules::default()) };
         let mut modules = Modules { folder: folder.to_owned(), ..Modules::default() };
         let built_in = files::read_to_string(folder.join("modules.builtin")).unwrap_or_default();
-        modules.built_in = built_in.lines().filter_map(|line| name_of(Path::new(line))).collect();
+        modules.built_in = built_in.lines().filter_map(|line| Modules::name_of(Path::new(line))).collect();
         let mut folders = vec![folder.to_owned()];
         while let Some(folder) = folders.pop() {
             let failed = |source| ModuleError::Folder { folder: folder.display().to_string(), source };
@@ -57,7 +62,7 @@ impl Modules {
                 match entry.file_type().map_err(failed)? {
                     kind if kind.is_dir() => folders.push(entry.path()),
                     kind if kind.is_file() => {
-                        modules.files.extend(name_of(&entry.path()).map(|name| (name, entry.path())));
+                        modules.files.extend(Modules::name_of(&entry.path()).map(|name| (name, entry.path())));
                     }
                     _ => {}
                 }
@@ -68,7 +73,7 @@ impl Modules {
 
     /// Adds a module that lies elsewhere.
     pub fn add(&mut self, path: &Path) {
-        self.files.extend(name_of(path).map(|name| (name, path.to_owned())));
+        self.files.extend(Modules::name_of(path).map(|name| (name, path.to_owned())));
     }
 
     /// The files of these modules and of what they need, each after what it needs. Those that are built in are left out.
@@ -90,7 +95,7 @@ impl Modules {
         if order.contains(path) || depth > self.files.len() {
             return Ok(());
         }
-        for needed in needs(path)? {
+        for needed in info(path)?.needs {
             self.visit(&needed, "", order, depth + 1)?;
         }
         order.push(path.clone());
@@ -98,23 +103,57 @@ impl Modules {
     }
 }
 
-/// What a module says that it needs (`depends=` in its section `.modinfo`).
-fn needs(path: &Path) -> Result<Vec<String>, ModuleError> {
-    let shown = path.display().to_string();
-    if path.extension().is_some_and(|end| end != "ko") {
-        return Err(ModuleError::Compressed { path: shown });
-    }
-    let unreadable = |what: String| ModuleError::Unreadable { path: shown.clone(), what };
-    let bytes = files::read(path).map_err(|error| unreadable(error.to_string()))?;
+/// What a module says about itself (its section `.modinfo`).
+#[derive(Debug, Default)]
+struct Info {
+    /// `depends=`
+    needs: Vec<String>,
+    /// The first word of `vermagic=`: the version of the kernel that it was built for.
+    version: Option<String>,
+}
+
+/// The content of a module's file, unpacked.
+pub fn content(path: &Path) -> Result<Vec<u8>, ModuleError> {
+    let shown = || path.display().to_string();
+    let program = match path.extension().and_then(|end| end.to_str()) {
+        Some("xz") => "xz",
+        Some("zst") => "zstd",
+        Some("gz") => "gzip",
+        _ => {
+            let unreadable = |error: std::io::Error| ModuleError::Unreadable { path: shown(), what: error.to_string() };
+            return files::read(path).map_err(unreadable);
+        }
+    };
+    let failed = |what: String| ModuleError::Compressed { path: shown(), program, what };
+    let output = Command::new(program).arg("-dc").arg(path).stdin(Stdio::null()).output();
+    let output = output.map_err(|error| failed(error.to_string()))?;
+    if output.status.success() { Ok(output.stdout) } else { Err(failed(output.status.to_string())) }
+}
+
+fn info(path: &Path) -> Result<Info, ModuleError> {
+    let unreadable = |what: String| ModuleError::Unreadable { path: path.display().to_string(), what };
+    let bytes = content(path)?;
     let file = object::File::parse(&*bytes).map_err(|error| unreadable(error.to_string()))?;
     let section = file.section_by_name(".modinfo").ok_or_else(|| unreadable("it has no .modinfo".into()))?;
     let data = section.data().map_err(|error| unreadable(error.to_string()))?;
-    let mut needed = Vec::new();
-    for text in data.split(|&byte| byte == 0) {
-        if let Some(list) = text.strip_prefix(b"depends=") {
-            let list = String::from_utf8_lossy(list).into_owned();
-            needed.extend(list.split(',').filter(|name| !name.is_empty()).map(plain));
+    let mut info = Info::default();
+    for text in data.split(|&byte| byte == 0).map(String::from_utf8_lossy) {
+        if let Some(list) = text.strip_prefix("depends=") {
+            info.needs.extend(list.split(',').filter(|name| !name.is_empty()).map(plain));
+        }
+        if let Some(magic) = text.strip_prefix("vermagic=") {
+            info.version = magic.split_whitespace().next().map(str::to_owned);
         }
     }
-    Ok(needed)
+    Ok(info)
+}
+
+/// A module of another version would be refused by the kernel; here it is said with both versions.
+pub fn check_version(path: &Path, kernel: &str) -> Result<(), ModuleError> {
+    match info(path)?.version {
+        Some(module) if module != kernel => {
+            Err(ModuleError::Version { path: path.display().to_string(), module, kernel: kernel.to_owned() })
+        }
+        _ => Ok(()),
+    }
 }

@@ -106,7 +106,7 @@ impl Translation<'_> {
         let kind = match record.kind {
             Kind::Mark => return self.mark(record.subject()),
             // Not of a recording.
-            Kind::ReadLine | Kind::WroteLine => return Ok(()),
+            Kind::ReadLine | Kind::WroteLine | Kind::Edge => return Ok(()),
             Kind::Store if record.detail == STRING => return self.string(record),
             Kind::Store => None,
             Kind::Flush => Some(EventKind::Flush {
@@ -223,7 +223,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.fptrace");
         let symbols = Symbols::parse("ffffffff81000000 T copy\nffffffff81000100 T caller\n");
-        let symbol_files = symbols.write(folder.path()).unwrap();
+        let symbol_files = symbols.write(folder.path(), &BTreeMap::new()).unwrap();
         let mut records = vec![mark(Mark::Record, 0), mark(Mark::OperationBegin, 0)];
         records.extend((4090..4100).map(|offset| store(STRING, offset, offset as u8)));
         records.push(store(NON_TEMPORAL, 8, 7));

@@ -1,9 +1,10 @@
 //! Reads what the plugin tells.
 
 use std::io;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use wire::guest::{Kind, RING_HEAD, RING_READ_AT, RING_WORDS, RING_WRITTEN_AT};
+use wire::guest::{Kind, MAX_CODE_RANGES, RING_CODE_AT, RING_HEAD, RING_READ_AT, RING_WORDS, RING_WRITTEN_AT};
 
 use crate::memory::Shared;
 
@@ -25,13 +26,13 @@ impl Record {
         let (kind, bytes, frames) = (Kind::of(head)?, usize::from(byte(2)), usize::from(byte(3)));
         let expected = match kind {
             Kind::Store | Kind::Flush | Kind::Fence => 3 + bytes.div_ceil(8) + frames,
-            Kind::Mark | Kind::ReadLine | Kind::WroteLine => 1,
+            Kind::Mark | Kind::ReadLine | Kind::WroteLine | Kind::Edge => 1,
         };
         let right = words.len() == expected && usize::from(byte(4)) == expected;
         right.then(|| Record { kind, detail: byte(1), bytes, frames, words: words.to_vec() })
     }
 
-    /// The offset in PM, the line, or the mark.
+    /// The offset in PM, the line, the mark, or the edge.
     pub fn subject(&self) -> u64 {
         self.words[0]
     }
@@ -71,6 +72,15 @@ impl Ring {
 
     pub fn path(&self) -> String {
         self.shared.path()
+    }
+
+    /// Says which code's edges are wanted; those that are too many are left out.
+    pub fn set_code(&mut self, ranges: &[Range<u64>]) {
+        let ranges = &ranges[..ranges.len().min(MAX_CODE_RANGES)];
+        let words = ranges.iter().flat_map(|range| [range.start, range.end]);
+        for (number, word) in (0..).zip([ranges.len() as u64].into_iter().chain(words)) {
+            self.shared.word(RING_CODE_AT + number * 8).store(word, Ordering::Release);
+        }
     }
 
     fn at(&self, position: u64) -> u64 {

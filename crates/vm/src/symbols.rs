@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 use std::fs as files;
 use std::io;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use crate::debug_info::DebugInfo;
+use crate::symbol_file::{LAST, symbol_file};
 
 /// The kernel itself, beside its modules.
 pub const KERNEL: &str = "vmlinux";
@@ -50,72 +54,53 @@ impl Symbols {
         nearest.max().map(|(_, file)| file.as_str())
     }
 
-    /// Writes the files into a folder; their paths by their names.
-    pub fn write(&self, folder: &Path) -> io::Result<BTreeMap<String, PathBuf>> {
+    /// `vmlinux`, `xfs.ko`.
+    pub fn file_names(&self) -> impl Iterator<Item = &str> {
+        self.files.keys().map(String::as_str)
+    }
+
+    /// Where the first function of this name lies in a file.
+    pub fn address(&self, file: &str, name: &str) -> Option<u64> {
+        self.files.get(file)?.iter().find(|one| one.1 == name).map(|one| one.0)
+    }
+
+    /// The code of these modules; of those that are built in, the functions that begin with their names.
+    pub fn code_of(&self, modules: &[String]) -> Vec<Range<u64>> {
+        let mut ranges: Vec<Range<u64>> = Vec::new();
+        for module in modules {
+            if let Some(list) = self.files.get(&format!("{module}.ko")) {
+                ranges.extend(list.first().zip(list.last()).map(|(first, last)| first.0..last.0 + LAST));
+                continue;
+            }
+            let kernel = self.files.get(KERNEL).map_or(&[][..], Vec::as_slice);
+            let begin = format!("{module}_");
+            let mut functions = kernel.iter().map(|(at, name)| (*at, name.starts_with(&begin))).peekable();
+            while let Some((at, wanted)) = functions.next() {
+                let end = functions.peek().map_or(at + LAST, |next| next.0);
+                match ranges.last_mut().filter(|last| last.end == at && wanted) {
+                    Some(last) => last.end = end,
+                    None if wanted => ranges.push(at..end),
+                    None => {}
+                }
+            }
+        }
+        ranges
+    }
+
+    /// Writes the files into a folder, with what `debug` knows of their sources; their paths by their names.
+    pub fn write(&self, folder: &Path, debug: &BTreeMap<String, DebugInfo>) -> io::Result<BTreeMap<String, PathBuf>> {
         let write = |(name, list): (&String, &Vec<(u64, String)>)| {
+            let sections = match debug.get(name) {
+                Some(DebugInfo::File(path)) => return Ok((name.clone(), path.clone())),
+                Some(DebugInfo::Linked(sections)) => &sections[..],
+                None => &[],
+            };
             let path = folder.join(name);
-            files::write(&path, elf(list))?;
+            files::write(&path, symbol_file(list, sections))?;
             Ok((name.clone(), path))
         };
         self.files.iter().map(write).collect()
     }
-}
-
-const HEADER: usize = 64;
-const SECTION: usize = 64;
-const SYMBOL: usize = 24;
-/// Behind the last function of a file, whose end nobody says.
-const LAST: u64 = 4096;
-
-/// An ELF file with one section of code (without content) and its symbols (System V ABI, chapter 4).
-fn elf(list: &[(u64, String)]) -> Vec<u8> {
-    let start = list.first().map_or(0, |one| one.0);
-    let end = list.last().map_or(0, |one| one.0.saturating_add(LAST));
-    let mut strings = vec![0];
-    let mut table = vec![0; SYMBOL];
-    for (number, (address, name)) in list.iter().enumerate() {
-        let next = list[number..].iter().find(|other| other.0 > *address).map_or(end, |other| other.0);
-        table.extend_from_slice(&(strings.len() as u32).to_le_bytes());
-        // A global function in section 1.
-        table.extend_from_slice(&[0x12, 0, 1, 0]);
-        table.extend_from_slice(&address.to_le_bytes());
-        table.extend_from_slice(&(next - address).to_le_bytes());
-        strings.extend_from_slice(name.as_bytes());
-        strings.push(0);
-    }
-    let names = b"\0.text\0.symtab\0.strtab\0.shstrtab\0";
-    let (at_table, at_strings) = (HEADER, HEADER + table.len());
-    let at_names = at_strings + strings.len();
-    let at_sections = (at_names + names.len()).next_multiple_of(8);
-    let mut bytes = Vec::with_capacity(at_sections + 5 * SECTION);
-    // 64 bits, little endian, version 1; an executable file for x86-64.
-    bytes.extend_from_slice(b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0");
-    bytes.extend_from_slice(&[2, 0, 62, 0, 1, 0, 0, 0]);
-    [0, 0, at_sections as u64].iter().for_each(|word: &u64| bytes.extend_from_slice(&word.to_le_bytes()));
-    bytes.extend_from_slice(&[0; 4]);
-    [HEADER as u16, 56, 0, SECTION as u16, 5, 4].iter().for_each(|half| bytes.extend_from_slice(&half.to_le_bytes()));
-    bytes.extend_from_slice(&table);
-    bytes.extend_from_slice(&strings);
-    bytes.extend_from_slice(names);
-    bytes.resize(at_sections, 0);
-    // name, kind, flags, address, offset, size, link, info, alignment, entry
-    let (nothing, symbols, text) = (8, 2, 3);
-    let sections: [[u64; 10]; 5] = [
-        [0; 10],
-        [1, nothing, 6, start, 0, end - start, 0, 0, 16, 0],
-        [7, symbols, 0, 0, at_table as u64, table.len() as u64, 3, 1, 8, SYMBOL as u64],
-        [15, text, 0, 0, at_strings as u64, strings.len() as u64, 0, 0, 1, 0],
-        [23, text, 0, 0, at_names as u64, names.len() as u64, 0, 0, 1, 0],
-    ];
-    for [name, kind, flags, address, offset, size, link, info, alignment, entry] in sections {
-        bytes.extend_from_slice(&(name as u32).to_le_bytes());
-        bytes.extend_from_slice(&(kind as u32).to_le_bytes());
-        [flags, address, offset, size].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-        bytes.extend_from_slice(&(link as u32).to_le_bytes());
-        bytes.extend_from_slice(&(info as u32).to_le_bytes());
-        [alignment, entry].iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
-    }
-    bytes
 }
 
 #[cfg(test)]
@@ -137,9 +122,19 @@ mod tests {
     }
 
     #[test]
+    fn code_of_modules_and_of_what_is_built_in() {
+        let symbols = Symbols::parse(&format!(
+            "{TEXT}ffffffff81000200 T ext4_a\nffffffff81000280 t ext4_b\nffffffff81000300 T other\nffffffff81000380 t ext4_c\n"
+        ));
+        assert_eq!(symbols.code_of(&["nova".into()]), [0xffff_ffff_c020_1000..0xffff_ffff_c020_2080]);
+        let built_in = [0xffff_ffff_8100_0200..0xffff_ffff_8100_0300, 0xffff_ffff_8100_0380..0xffff_ffff_8100_1380];
+        assert_eq!(symbols.code_of(&["ext4".into()]), built_in);
+    }
+
+    #[test]
     fn others_read_the_files() {
         let folder = tempfile::tempdir().unwrap();
-        let paths = Symbols::parse(TEXT).write(folder.path()).unwrap();
+        let paths = Symbols::parse(TEXT).write(folder.path(), &BTreeMap::new()).unwrap();
         let bytes = files::read(&paths["nova.ko"]).unwrap();
         let file = object::File::parse(&*bytes).unwrap();
         let found: Vec<_> =

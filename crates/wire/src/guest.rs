@@ -45,6 +45,8 @@ pub enum Mark {
     Observe = 4,
     /// Neither.
     Quiet = 5,
+    /// From here on the edges of code in the ranges of the ring's head are told, each once per operation.
+    Cover = 6,
 }
 
 impl Mark {
@@ -59,6 +61,7 @@ impl Mark {
             3 => Mark::Record,
             4 => Mark::Observe,
             5 => Mark::Quiet,
+            6 => Mark::Cover,
             _ => return None,
         };
         Some((mark, word & ((1 << 56) - 1)))
@@ -72,13 +75,16 @@ pub const RING_HEAD: u64 = 4096;
 pub const RING_WRITTEN_AT: u64 = 0;
 /// Position of the reader.
 pub const RING_READ_AT: u64 = 64;
+/// Code whose edges are wanted, written by the host: the number of ranges, then beginning and end of each.
+pub const RING_CODE_AT: u64 = 128;
+pub const MAX_CODE_RANGES: usize = 240;
 
 /// The first word of a record.
 ///
 /// ```text
 ///   bits 0..8 kind, 8..16 detail, 16..24 bytes of a store, 24..32 frames, 32..40 words of the record after this one
 ///   Store, Flush, Fence: offset in PM, instruction, stack, bytes (padded to words), return addresses (innermost first)
-///   Mark: the mark.   ReadLine, WroteLine: the line.
+///   Mark: the mark.   ReadLine, WroteLine: the line.   Edge: stands for where a jump came from and went to
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
@@ -89,6 +95,7 @@ pub enum Kind {
     Mark = 4,
     ReadLine = 5,
     WroteLine = 6,
+    Edge = 7,
 }
 
 impl Kind {
@@ -100,6 +107,7 @@ impl Kind {
             4 => Kind::Mark,
             5 => Kind::ReadLine,
             6 => Kind::WroteLine,
+            7 => Kind::Edge,
             _ => return None,
         })
     }

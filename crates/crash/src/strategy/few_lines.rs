@@ -115,7 +115,7 @@ fn sized(base: Base, lines: Deviations, size: usize, part: Part) -> impl Iterato
 }
 
 /// Every choice of `size` of the numbers below `count`, ascending, in lexicographic order.
-fn combinations(count: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
+pub(super) fn combinations(count: usize, size: usize) -> impl Iterator<Item = Vec<usize>> {
     let first = (size <= count).then(|| (0..size).collect::<Vec<_>>());
     std::iter::successors(first, move |chosen| {
         let at = (0..size).rev().find(|&at| chosen[at] < count - size + at)?;

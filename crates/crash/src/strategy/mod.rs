@@ -2,6 +2,7 @@
 
 mod blind;
 pub mod few_lines;
+pub mod few_sectors;
 pub mod guaranteed_only;
 pub mod inferred;
 pub mod program_order;

@@ -8,6 +8,7 @@ use persistency::states::{Base, CrashState};
 use serde::{Deserialize, Serialize};
 
 use super::few_lines::FewLines;
+use super::few_sectors::FewSectors;
 use super::guaranteed_only::GuaranteedOnly;
 use super::inferred::Inferred;
 use super::program_order::ProgramOrder;
@@ -59,6 +60,11 @@ pub enum StrategySpec {
         lines: u32,
         cap: u64,
     },
+    /// Sectors of 512 bytes are declared to be written whole.
+    FewSectors {
+        sectors: u32,
+        cap: u64,
+    },
     /// As [`Visible`](StrategySpec::Visible), with as many states with cuts as without.
     Torn {
         cap: u64,
@@ -89,6 +95,7 @@ impl StrategySpec {
             StrategySpec::GuaranteedOnly => Box::new(GuaranteedOnly::default()),
             StrategySpec::Inferred { times } => Box::new(Inferred::new(view, index, times)),
             StrategySpec::FewLines { lines, cap } => Box::new(FewLines::new(view, lines, cap)),
+            StrategySpec::FewSectors { sectors, cap } => Box::new(FewSectors::new(view, sectors, cap)),
             StrategySpec::Torn { cap } => Box::new(Visible::new(Limits { whole: Some(cap), cuts: Some(cap) })),
             StrategySpec::Random { seed, states } => Box::new(Random::new(seed, index, states)),
             StrategySpec::Visible { cap } => {
@@ -105,7 +112,8 @@ impl StrategySpec {
 
     /// Tries a few states that differ little from one that is quick.
     pub fn is_cheap(self) -> bool {
-        self.is_quick() || matches!(self, StrategySpec::FewLines { lines: 1, .. })
+        self.is_quick()
+            || matches!(self, StrategySpec::FewLines { lines: 1, .. } | StrategySpec::FewSectors { sectors: 1, .. })
     }
 
     /// The state of a strategy that has one at every point.
@@ -147,6 +155,8 @@ impl fmt::Display for StrategySpec {
             StrategySpec::Inferred { times } => write!(f, "inferred:{times}"),
             StrategySpec::FewLines { lines, cap: FEW_LINES_CAP } => write!(f, "few-lines:{lines}"),
             StrategySpec::FewLines { lines, cap } => write!(f, "few-lines:{lines}:{cap}"),
+            StrategySpec::FewSectors { sectors, cap: FEW_LINES_CAP } => write!(f, "few-sectors:{sectors}"),
+            StrategySpec::FewSectors { sectors, cap } => write!(f, "few-sectors:{sectors}:{cap}"),
             StrategySpec::Torn { cap: TORN_CAP } => f.write_str("torn"),
             StrategySpec::Torn { cap } => write!(f, "torn:{cap}"),
             StrategySpec::Random { seed, states } => write!(f, "random:{seed}:{states}"),
@@ -159,7 +169,7 @@ impl fmt::Display for StrategySpec {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "there is no strategy `{0}`; the strategies are program-order, guaranteed-only, inferred[:TIMES], few-lines:LINES[:STATES], \
-     torn[:STATES], random:SEED:STATES and visible[:STATES], where STATES is a limit per crash point and TIMES how often what repeats is tried at least"
+     few-sectors:SECTORS[:STATES], torn[:STATES], random:SEED:STATES and visible[:STATES], where STATES is a limit per crash point and TIMES how often what repeats is tried at least"
 )]
 pub struct BadStrategy(pub String);
 
@@ -180,6 +190,9 @@ impl FromStr for StrategySpec {
             ("few-lines", []) => StrategySpec::FewLines { lines: 2, cap: FEW_LINES_CAP },
             ("few-lines", &[most]) => StrategySpec::FewLines { lines: lines(most)?, cap: FEW_LINES_CAP },
             ("few-lines", &[most, cap]) => StrategySpec::FewLines { lines: lines(most)?, cap },
+            ("few-sectors", []) => StrategySpec::FewSectors { sectors: 2, cap: FEW_LINES_CAP },
+            ("few-sectors", &[most]) => StrategySpec::FewSectors { sectors: lines(most)?, cap: FEW_LINES_CAP },
+            ("few-sectors", &[most, cap]) => StrategySpec::FewSectors { sectors: lines(most)?, cap },
             ("torn", []) => StrategySpec::Torn { cap: TORN_CAP },
             ("torn", &[cap]) => StrategySpec::Torn { cap },
             ("random", &[seed, states]) => StrategySpec::Random { seed, states },
@@ -208,7 +221,7 @@ mod tests {
 
     #[test]
     fn names_are_read_as_they_are_written() {
-        let text = "program-order,guaranteed-only,inferred,inferred:7,few-lines:2,few-lines:3:10,torn:9,torn,random:7:100,visible,visible:64";
+        let text = "program-order,guaranteed-only,inferred,inferred:7,few-lines:2,few-lines:3:10,few-sectors:1:9,few-sectors:2,torn:9,torn,random:7:100,visible,visible:64";
         let list = StrategySpec::list(text).unwrap();
         assert_eq!(list.iter().map(StrategySpec::to_string).collect::<Vec<_>>().join(","), text);
         assert_eq!(StrategySpec::list("visible:64, program-order,visible:64").unwrap().len(), 2);

@@ -169,3 +169,36 @@ fn few_lines_begin_with_the_lines_that_were_stored_to_last() {
     // One line more than nothing is two less than everything: eight subsets of three lines.
     assert_eq!((states.len(), keys.len()), (14, 8));
 }
+
+/// Eight lines of a sector are one: all of their stores, or none.
+#[test]
+fn few_sectors_are_whole() {
+    let recorded = record(|r| {
+        // Two lines of sector 0, one of them twice; one of sector 1; one of sector 3.
+        for line in [1u64, 7, 1, 8, 24] {
+            r.push(0, 0, Store { place: place(0, 64 * line), kind: StoreKind::NonTemporal, bytes: &[line as u8; 8] });
+        }
+    });
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+    walk.advance_to(EventId(5)).unwrap();
+    let view = walk.view();
+    let mut strategy = "few-sectors:1".parse::<StrategySpec>().unwrap().start(&view, 0);
+    let states: Vec<_> = std::iter::from_fn(|| strategy.next(&view)).collect();
+    let is_whole = |state: &CrashState, sector: u64| {
+        let of_sector = view.lines().iter().filter(|line| line.id().line.0 / 8 == sector);
+        let there: Vec<bool> = of_sector
+            .map(|line| match state.content(line) {
+                content if content == everything_of(line) => true,
+                content => {
+                    assert_eq!(content, Content::default(), "a part of a line");
+                    false
+                }
+            })
+            .collect();
+        there.windows(2).all(|two| two[0] == two[1])
+    };
+    assert!(states.iter().all(|state| [0, 1, 3].into_iter().all(|sector| is_whole(state, sector))));
+    let keys: std::collections::HashSet<_> = states.iter().map(|state| view.key(state)).collect();
+    // Nothing, everything, one sector more than nothing, one less than everything.
+    assert_eq!((states.len(), keys.len()), (8, 8));
+}

@@ -9,6 +9,7 @@ use recover::command::Command;
 use recover::native::Native;
 use report::words;
 
+use super::fs::guest::debugged;
 use super::fs::replay::Served;
 use super::replay::Images;
 use crate::exit::Exit;
@@ -20,7 +21,8 @@ Examples:
   fencepost debug 1a2b3c4d -- -batch -ex continue -ex backtrace    print the stack of the failure
 
 gdb stops the recovery just before it opens a pool. Recovery sees a private copy of the crash image
-in place of the pool; the pool is not touched.";
+in place of the pool; the pool is not touched. The guest of a kernel file system is stopped before
+it mounts, and when it panics.";
 
 /// Run the recovery of a finding under gdb, stopped before it opens the pool.
 #[derive(Args, Debug)]
@@ -59,7 +61,7 @@ impl Debug {
         }
         let images = Images::of(&bundle).map_err(|error| format!("cannot copy the crash image: {error}"))?;
         let gdb = self.gdb(&bundle);
-        if gdb.executable().is_none() {
+        if (Command { program: self.gdb.clone(), ..gdb.clone() }).executable().is_none() {
             return Err(format!(
                 "`{}` is not found; install it (apt-get install gdb) or name it with --gdb",
                 self.gdb.display()
@@ -74,8 +76,11 @@ impl Debug {
         }
     }
 
-    /// gdb with a catchpoint on every call that opens a pool, and the recovery started.
+    /// The recovery in a guest, with gdb on the guest; or gdb with a catchpoint on every call that opens a pool, and the recovery started.
     fn gdb(&self, bundle: &Bundle) -> Command {
+        if let Some(args) = debugged(&bundle.recovery.args, &self.gdb, &self.arguments) {
+            return Command { args, ..bundle.recovery.clone() };
+        }
         let names = bundle.pools.iter().filter_map(|(pool, _)| pool.file_name()).map(|name| name.to_string_lossy());
         // The path as the program gives it ends in the pool's name, whatever directory it is relative to.
         let condition = |register: &str| {

@@ -106,6 +106,7 @@ impl Doctor {
             machine::gdb(),
             machine::solvers(),
             machine::virtual_machines(),
+            machine::guest_kernel(),
             machine::pmdk_symbols(),
         ];
         let printed = match self.message_format {

@@ -22,6 +22,7 @@ use crate::mailbox::Mailbox;
 const ROOT: &str = "/mnt";
 /// A mount may be busy for a moment after the last file was closed.
 const BUSY_LOOKS: u32 = 200;
+const DEVICE_LOOKS: u32 = 3000;
 const PAUSE: Duration = Duration::from_millis(1);
 
 struct Guest {
@@ -52,6 +53,17 @@ pub fn requests(bell: &File) -> Result<(), String> {
     Ok(())
 }
 
+/// Drivers may still be at work when their modules are loaded.
+fn device(path: &str) -> &'static str {
+    for _ in 0..DEVICE_LOOKS {
+        if Path::new(path).exists() {
+            return "ok";
+        }
+        sleep(PAUSE);
+    }
+    "missing"
+}
+
 impl Guest {
     fn answer(&mut self, line: &str, reply: &mut String) {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -68,9 +80,16 @@ impl Guest {
             "exec" => self.exec(rest, reply),
             "record" => self.switch(Mark::Record),
             "observe" => self.switch(Mark::Observe),
+            "cover" => self.switch(Mark::Cover),
             "quiet" => self.switch(Mark::Quiet),
             "symbols" => write!(reply, "{}", files::read_to_string("/proc/kallsyms").unwrap_or_default()),
             "modules" => write!(reply, "{}", files::read_to_string("/proc/modules").unwrap_or_default()),
+            "device" => writeln!(reply, "{}", device(rest.first().copied().unwrap_or_default())),
+            "filesystems" => write!(reply, "{}", files::read_to_string("/proc/filesystems").unwrap_or_default()),
+            "sections" => {
+                let module = rest.first().copied().unwrap_or_default();
+                write!(reply, "{}", kernel::sections(module))
+            }
             "log" => writeln!(reply, "{}ok", self.log.news()),
             "drop" => {
                 kernel::drop_caches();

@@ -30,6 +30,16 @@ pub fn drop_caches() {
     let _ = files::write("/proc/sys/vm/drop_caches", "3");
 }
 
+/// `NAME ADDRESS`, one per line.
+pub fn sections(module: &str) -> String {
+    let entries = files::read_dir(format!("/sys/module/{module}/sections")).into_iter().flatten().flatten();
+    let section = |entry: files::DirEntry| {
+        let address = files::read_to_string(entry.path()).ok()?;
+        Some(format!("{} {}\n", entry.file_name().to_string_lossy(), address.trim()))
+    };
+    entries.filter_map(section).collect()
+}
+
 pub fn power_off() {
     // SAFETY: a call without conditions.
     unsafe {

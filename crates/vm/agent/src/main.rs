@@ -7,8 +7,11 @@
 //!   unmount                       `unmounted`, or `unmount EBUSY`
 //!   recover TYPE DEVICE [OPTIONS] mounts, walks, tries whether the tree is usable, unmounts; observed by the plugin
 //!   exec PROGRAM ARGUMENT …       what it says, then `exit 0`
-//!   record, observe, quiet        no answer: marks for the plugin
+//!   record, observe, cover, quiet no answer: marks for the plugin
 //!   symbols, modules              /proc/kallsyms; where modules lie
+//!   sections MODULE               where its sections lie: NAME ADDRESS
+//!   device PATH                   `ok` once it is there, `missing` after some seconds
+//!   filesystems                   /proc/filesystems
 //!   log                           what the kernel has said since the last time, level by level, then `ok`
 //!   drop                          caches that are not in use are dropped
 //!   walk, usable, OPERATION       as everywhere (the crate `fs`)

@@ -3,11 +3,13 @@
 //! ```text
 //!   translate   each instruction once: what it does to memory (the crate `isa`), which callbacks it gets
 //!   observe     the callbacks: stores, flushes, fences, calls; first loads and stores of lines
+//!   edges       coverage: which block of the wanted code runs after which
 //!   stacks      return addresses by kernel stack, so that each event has its call path
 //!   ring        words to the host; waits while it is full
 //! ```
 //! The guest has one processor (`-smp 1`), so all callbacks come from one thread.
 
+mod edges;
 mod observe;
 mod registers;
 mod ring;

@@ -72,7 +72,7 @@ pub unsafe extern "C" fn access(_: c_uint, info: qemu_plugin_meminfo_t, address:
                     let len = 1 << unsafe { qemu_plugin_mem_size_shift(info) };
                     lines(state, at - PM_BASE, len, is_store);
                 }
-                (Mode::Record | Mode::Quiet, _) => {}
+                (Mode::Record | Mode::Quiet | Mode::Cover, _) => {}
             }
         }
     });
@@ -84,7 +84,9 @@ fn mark(state: &mut State, word: u64) {
         Mark::Record => state.switch(Mode::Record),
         Mark::Observe => state.switch(Mode::Observe),
         Mark::Quiet => state.switch(Mode::Quiet),
-        Mark::OperationBegin | Mark::OperationEnd => {}
+        Mark::Cover => state.switch(Mode::Cover),
+        Mark::OperationBegin => state.edges.begin(),
+        Mark::OperationEnd => {}
     }
     state.ring.put(&[guest::head(Kind::Mark, 0, 0, 0, 1), word]);
 }
@@ -128,6 +130,15 @@ pub unsafe extern "C" fn call(_: c_uint, data: *mut c_void) {
     state::with(|state| {
         let pointer = state.registers.stack_pointer();
         state.stacks.call(pointer, instruction.at + u64::from(instruction.len));
+    });
+}
+
+/// A block of kernel code runs, while edges are wanted.
+pub unsafe extern "C" fn block(_: c_uint, at: *mut c_void) {
+    state::with(|state| {
+        if let Some(edge) = state.edges.block(at as u64) {
+            state.ring.put(&[guest::head(Kind::Edge, 0, 0, 0, 1), edge]);
+        }
     });
 }
 

@@ -1,13 +1,14 @@
 //! The way to the host: words in a shared file, one writer, one reader.
 
 use std::fs::OpenOptions;
+use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::ptr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use wire::guest::{RING_HEAD, RING_READ_AT, RING_WORDS, RING_WRITTEN_AT};
+use wire::guest::{MAX_CODE_RANGES, RING_CODE_AT, RING_HEAD, RING_READ_AT, RING_WORDS, RING_WRITTEN_AT};
 
 pub struct Ring {
     base: *mut u8,
@@ -29,6 +30,13 @@ impl Ring {
     fn position(&self, at: u64) -> &AtomicU64 {
         // SAFETY: inside the mapping's head, aligned, and only ever used as an atomic.
         unsafe { &*self.base.add(at as usize).cast() }
+    }
+
+    /// The code whose edges the host wants.
+    pub fn code(&self) -> Vec<Range<u64>> {
+        let word = |number: u64| self.position(RING_CODE_AT + number * 8).load(Ordering::Acquire);
+        let count = word(0).min(MAX_CODE_RANGES as u64);
+        (0..count).map(|number| word(1 + number * 2)..word(2 + number * 2)).collect()
     }
 
     /// All words of one record, which the reader sees at once.

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use qemu_plugin_sys::{qemu_plugin_scoreboard_new, qemu_plugin_u64, qemu_plugin_u64_set};
 use wire::guest;
 
+use crate::edges::Edges;
 use crate::registers::Registers;
 use crate::ring::Ring;
 use crate::stacks::Stacks;
@@ -40,11 +41,15 @@ pub enum Mode {
     Quiet,
     Record,
     Observe,
+    Cover,
 }
 
 /// A line was loaded, was stored to, in this observation.
 pub const READ: u8 = 1;
 pub const WROTE: u8 = 2;
+
+pub const RECORDING: u64 = 1;
+pub const COVERING: u64 = 2;
 
 pub struct State {
     pub ring: Ring,
@@ -57,8 +62,9 @@ pub struct State {
     /// By line: `READ`, `WROTE`; and which lines have one of them.
     pub lines: Vec<u8>,
     pub touched: Vec<u32>,
-    /// 1 while recording: calls are followed then.
-    pub recording: qemu_plugin_u64,
+    /// [`RECORDING`]: calls are followed; [`COVERING`]: blocks are.
+    pub following: qemu_plugin_u64,
+    pub edges: Edges,
 }
 
 impl State {
@@ -75,7 +81,8 @@ impl State {
             instructions: HashMap::new(),
             lines: vec![0; settings.pm.div_ceil(64) as usize],
             touched: Vec::new(),
-            recording: qemu_plugin_u64 { score, offset: 0 },
+            following: qemu_plugin_u64 { score, offset: 0 },
+            edges: Edges::default(),
         })
     }
 
@@ -85,8 +92,16 @@ impl State {
         for line in self.touched.drain(..) {
             self.lines[line as usize] = 0;
         }
+        let following = match mode {
+            Mode::Record => RECORDING,
+            Mode::Cover => COVERING,
+            Mode::Quiet | Mode::Observe => 0,
+        };
+        if mode == Mode::Cover {
+            self.edges.set_code(self.ring.code());
+        }
         // SAFETY: the score board was made by `open` and has one processor.
-        unsafe { qemu_plugin_u64_set(self.recording, 0, u64::from(mode == Mode::Record)) };
+        unsafe { qemu_plugin_u64_set(self.following, 0, following) };
     }
 }
 

@@ -7,16 +7,19 @@ use isa::effect::{Effect, FenceKind, FlushKind, Form, How, effect};
 use qemu_plugin_sys::{
     qemu_plugin_cb_flags, qemu_plugin_cond, qemu_plugin_id_t, qemu_plugin_insn, qemu_plugin_insn_data,
     qemu_plugin_insn_vaddr, qemu_plugin_mem_rw, qemu_plugin_register_vcpu_insn_exec_cb,
-    qemu_plugin_register_vcpu_insn_exec_cond_cb, qemu_plugin_register_vcpu_mem_cb, qemu_plugin_tb,
-    qemu_plugin_tb_get_insn, qemu_plugin_tb_n_insns,
+    qemu_plugin_register_vcpu_insn_exec_cond_cb, qemu_plugin_register_vcpu_mem_cb,
+    qemu_plugin_register_vcpu_tb_exec_cond_cb, qemu_plugin_tb, qemu_plugin_tb_get_insn, qemu_plugin_tb_n_insns,
+    qemu_plugin_tb_vaddr,
 };
 use wire::guest;
 
 use crate::observe;
-use crate::state;
+use crate::state::{self, COVERING, RECORDING};
 
 /// No instruction is longer.
 const LONGEST: usize = 15;
+/// From here on addresses are the kernel's.
+const KERNEL: u64 = 0xffff_8000_0000_0000;
 
 /// An instruction, as the callbacks need it. Never freed: QEMU may call back as long as it runs.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,6 +44,27 @@ pub enum Role {
 pub unsafe extern "C" fn block(_: qemu_plugin_id_t, block: *mut qemu_plugin_tb) {
     // SAFETY: the block is QEMU's and valid during this call.
     let count = unsafe { qemu_plugin_tb_n_insns(block) };
+    // SAFETY: as above.
+    let at = unsafe { qemu_plugin_tb_vaddr(block) };
+    if at >= KERNEL {
+        state::with(|state| {
+            let on = qemu_plugin_cond::QEMU_PLUGIN_COND_EQ;
+            let none = qemu_plugin_cb_flags::QEMU_PLUGIN_CB_NO_REGS;
+            let data = std::ptr::without_provenance_mut(at as usize);
+            // SAFETY: the callback lives as long as the plugin; its data is a number.
+            unsafe {
+                qemu_plugin_register_vcpu_tb_exec_cond_cb(
+                    block,
+                    Some(observe::block),
+                    none,
+                    on,
+                    state.following,
+                    COVERING,
+                    data,
+                );
+            }
+        });
+    }
     for number in 0..count {
         // SAFETY: as above; there are `count`.
         let instruction = unsafe { qemu_plugin_tb_get_insn(block, number) };
@@ -70,14 +94,14 @@ fn register(state: &mut state::State, instruction: *mut qemu_plugin_insn) {
             Role::Plain => {}
             Role::Call => {
                 let on = qemu_plugin_cond::QEMU_PLUGIN_COND_EQ;
-                let entry = state.recording;
+                let entry = state.following;
                 qemu_plugin_register_vcpu_insn_exec_cond_cb(
                     instruction,
                     Some(observe::call),
                     reads,
                     on,
                     entry,
-                    1,
+                    RECORDING,
                     data,
                 );
             }

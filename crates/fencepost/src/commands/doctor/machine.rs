@@ -202,6 +202,23 @@ pub(super) fn virtual_machines() -> Check {
     }
 }
 
+/// The kernel that `--kernel debian` stands for.
+pub(super) fn guest_kernel() -> Check {
+    const NAME: &str = "kernel for virtual machines";
+    let fetched = vm::debian::folder().and_then(|folder| vm::debian::find(&folder));
+    let fetched = match fetched {
+        Ok(fetched) => fetched,
+        Err(error) => {
+            return Check::fallback(NAME, "none", format!("no `fencepost fs check --kernel debian`: {error}"));
+        }
+    };
+    let found = fetched.kernel.display().to_string();
+    match vm::recipe::has_pmem(Some(&fetched.modules)) {
+        Ok(()) => Check::ok(NAME, found, "`fencepost fs check --kernel debian` takes it; it has support for PM"),
+        Err(error) => Check::fallback(NAME, found, format!("no `fencepost fs check --kernel debian`: {error}")),
+    }
+}
+
 /// Only a hint: call paths through PMDK have functions without it, but no lines.
 pub(super) fn pmdk_symbols() -> Check {
     const NAME: &str = "symbols of libpmemobj";

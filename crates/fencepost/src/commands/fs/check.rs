@@ -18,7 +18,7 @@ use operation::boundaries::OperationBoundaries;
 use record::stop::StopRequest;
 
 use super::amount::{Amount, amount};
-use super::guest::{GuestLaboratory, GuestOptions};
+use super::guest::{GuestLaboratory, GuestOptions, GuestSettings};
 use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
 use super::shorten::Shorten;
 use super::workloads::AceSet;
@@ -64,6 +64,9 @@ pub struct FsCheck {
     /// Size of the PM region of the virtual machine, in MiB.
     #[arg(long, value_name = "MIB", default_value_t = 64, requires = "kernel", value_parser = clap::value_parser!(u64).range(1..=1024))]
     size: u64,
+    /// Keep the recording of the last batch in FILE, for `fencepost trace`; names of kernel functions go into a folder beside it.
+    #[arg(long, value_name = "FILE", requires = "kernel")]
+    trace: Option<PathBuf>,
     /// Command that makes the file system in {pool} (with --kernel: {device}, in the guest). [default: mounting makes it]
     #[arg(long, value_name = "CMD")]
     mkfs: Option<String>,
@@ -95,8 +98,9 @@ pub struct FsCheck {
     #[arg(long)]
     no_growth: bool,
     /// Crash states to test at each crash point (see `fencepost check --help`).
-    #[arg(long, value_name = "LIST", default_value = "program-order,guaranteed-only,few-lines:2")]
-    strategy: String,
+    /// [default: program-order,guaranteed-only,few-lines:2; for ext4 and xfs few-sectors:2 instead of few-lines:2]
+    #[arg(long, value_name = "LIST")]
+    strategy: Option<String>,
     /// How long to search for failing states in each batch: 30s, 5m, 2h, or `none`.
     #[arg(long, value_name = "TIME", default_value = "none")]
     budget: String,
@@ -160,7 +164,7 @@ impl FsCheck {
         }
         let mut all: Option<(Checked, trace::TraceReader)> = None;
         let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
-        let mut campaign = self.fuzz.filter(|_| self.kernel.is_none()).map(|_| Campaign::new(generator));
+        let mut campaign = self.fuzz.map(|_| Campaign::new(generator));
         let deadline = self.fuzz.and_then(Amount::deadline);
         let budget = options.budget;
         let stop = StopRequest::from_signals();
@@ -171,11 +175,11 @@ impl FsCheck {
         // Parts of a batch that could not be checked as a whole.
         let mut parts: Vec<Vec<Workload>> = Vec::new();
         while !interrupted && (!parts.is_empty() || workloads.peek().is_some()) {
-            let batch = match (parts.pop(), &mut campaign, &place) {
-                (Some(part), ..) => part,
-                (None, Some(campaign), Place::Fuse(laboratory)) => {
+            let batch = match (parts.pop(), &mut campaign) {
+                (Some(part), _) => part,
+                (None, Some(campaign)) => {
                     let wanted = workloads.by_ref().take(self.batch as usize).count();
-                    match self.kept(campaign, laboratory, wanted) {
+                    match kept(campaign, &mut place, wanted) {
                         // What was found before is told.
                         Err(_) if is_stopped() && all.is_some() => {
                             interrupted = true;
@@ -184,13 +188,14 @@ impl FsCheck {
                         kept => kept?,
                     }
                 }
-                (None, ..) => workloads.by_ref().take(self.batch as usize).collect(),
+                (None, None) => workloads.by_ref().take(self.batch as usize).collect(),
             };
             if batch.is_empty() {
                 continue;
             }
             options.budget = budget.until(deadline);
-            let (mut checked, reader, boundaries, stopped) = match self.batch_checked(&mut place, &batch, &options) {
+            let checked = place.check(&self.batch_of(&batch), &options);
+            let Batched { mut checked, reader, boundaries, interrupted: stopped } = match checked {
                 Err(_) if is_stopped() && all.is_some() => {
                     interrupted = true;
                     break;
@@ -207,12 +212,11 @@ impl FsCheck {
             };
             count += batch.len();
             interrupted = stopped;
-            if let (true, Some(boundaries), Place::Fuse(laboratory)) =
-                (campaign.is_some() && !interrupted, &boundaries, &place)
-            {
+            if campaign.is_some() && !interrupted {
                 let known: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
-                let shorten = Shorten { laboratory, options: &options, check: self, known, is_over: &is_over };
-                shorten.all(&mut checked, &batch, boundaries)?;
+                let mut shorten =
+                    Shorten { place: &mut place, options: &options, check: self, known, is_over: &is_over };
+                shorten.all(&mut checked, &batch, &boundaries)?;
                 interrupted = is_stopped();
             }
             all = Some(match all {
@@ -230,9 +234,10 @@ impl FsCheck {
         };
         if let Some(campaign) = &campaign {
             render::note(format_args!(
-                "made {} workloads; {count} of them reached new code of the file system and were crashed ({} transitions between PM operations)",
+                "made {} workloads; {count} of them reached new code of the file system and were crashed ({} {})",
                 campaign.made(),
-                campaign.transitions()
+                campaign.transitions(),
+                if self.kernel.is_some() { "edges of its code" } else { "transitions between PM operations" }
             ));
         }
         checked.notes.insert(0, RunNote::Workloads { count: count as u64 });
@@ -247,7 +252,12 @@ impl FsCheck {
 
     fn place(&self) -> Result<Place, Failed> {
         if let Some(kernel) = &self.kernel {
-            let laboratory = GuestLaboratory::open(kernel, &self.guest, self.mkfs.as_deref(), self.size << 20)?;
+            let settings = GuestSettings {
+                size: self.size << 20,
+                trace: self.trace.as_deref(),
+                equivalence: !self.no_equivalence,
+            };
+            let laboratory = GuestLaboratory::open(kernel, &self.guest, self.mkfs.as_deref(), &settings)?;
             return Ok(Place::Guest(Box::new(laboratory)));
         }
         let kind = match (&self.preload, &self.fuse) {
@@ -266,42 +276,11 @@ impl FsCheck {
             return Ok(Box::new(workloads.into_iter()));
         }
         if let Some(amount) = self.fuzz {
-            if self.kernel.is_some() {
-                let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
-                return Ok(Box::new(amount.numbers().map(move |number| generator.workload(number))));
-            }
             // Only their number: they are made when it is known what those before them reached.
             return Ok(Box::new(amount.numbers().map(|_| Workload::default())));
         }
         let default = if self.needs_fsync { Set::Fsync } else { Set::Seq1 };
         Ok(self.ace.map_or(default, Set::from).workloads())
-    }
-
-    /// What came of a batch, where its steps lie in the recording, and whether the user ended it.
-    fn batch_checked(
-        &self,
-        place: &mut Place,
-        batch: &[Workload],
-        options: &CrashOptions,
-    ) -> Result<(Checked, trace::TraceReader, Option<OperationBoundaries>, bool), Failed> {
-        let steps = self.batch_of(batch);
-        Ok(match place {
-            Place::Fuse(laboratory) => {
-                let Batched { checked, reader, boundaries, interrupted } = laboratory.check(&steps, options)?;
-                (checked, reader, Some(boundaries), interrupted)
-            }
-            Place::Guest(laboratory) => {
-                let (checked, reader, interrupted) = laboratory.check(&steps, options)?;
-                (checked, reader, None, interrupted)
-            }
-        })
-    }
-
-    /// Of so many new workloads, those that reach new code.
-    fn kept(&self, campaign: &mut Campaign, laboratory: &Laboratory, count: usize) -> Result<Vec<Workload>, Failed> {
-        let made = campaign.next(count);
-        let covered = laboratory.coverage(&made)?;
-        Ok(campaign.keep(made.into_iter().zip(covered).collect()))
     }
 
     pub(super) fn batch_of(&self, workloads: &[Workload]) -> Batch {
@@ -321,8 +300,11 @@ impl FsCheck {
     fn crash_options(&self) -> Result<CrashOptions, Failed> {
         let mut words: Vec<String> = vec!["fs".into(), "--every".into()];
         let default = if self.kernel.is_some() { "2m" } else { "10s" }.to_owned();
+        // A file system over the block layer takes it that a sector is written whole.
+        let few = if self.kernel.is_some() && self.guest.is_over_blocks() { "few-sectors:2" } else { "few-lines:2" };
+        let strategy = format!("program-order,guaranteed-only,{few}");
         let named = [
-            ("--strategy", &self.strategy),
+            ("--strategy", self.strategy.as_ref().unwrap_or(&strategy)),
             ("--budget", &self.budget),
             ("--timeout", self.timeout.as_ref().unwrap_or(&default)),
             ("--engine", &self.engine),
@@ -345,10 +327,31 @@ impl FsCheck {
     }
 }
 
+/// Of so many new workloads, those that reach new code.
+fn kept(campaign: &mut Campaign, place: &mut Place, count: usize) -> Result<Vec<Workload>, Failed> {
+    let made = campaign.next(count);
+    let covered = match place {
+        Place::Fuse(laboratory) => laboratory.coverage(&made)?,
+        Place::Guest(laboratory) => laboratory.coverage(&made)?,
+    };
+    Ok(campaign.keep(made.into_iter().zip(covered).collect()))
+}
+
 /// Where the file system runs.
-enum Place {
+#[derive(Debug)]
+pub enum Place {
     Fuse(Laboratory),
     Guest(Box<GuestLaboratory>),
+}
+
+impl Place {
+    /// Records a batch and searches for states that break a promise.
+    pub fn check(&mut self, batch: &Batch, options: &CrashOptions) -> Result<Batched, Failed> {
+        match self {
+            Place::Fuse(laboratory) => laboratory.check(batch, options),
+            Place::Guest(laboratory) => laboratory.check(batch, options),
+        }
+    }
 }
 
 /// Why nothing was checked.

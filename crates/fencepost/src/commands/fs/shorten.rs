@@ -7,8 +7,8 @@ use operation::boundaries::OperationBoundaries;
 use trace::event::EventId;
 use verdict::position::CrashPosition;
 
-use super::check::{Failed, FsCheck};
-use super::session::{Batched, Laboratory};
+use super::check::{Failed, FsCheck, Place};
+use super::session::Batched;
 use crate::commands::options::crash::CrashOptions;
 use crate::render;
 
@@ -18,9 +18,8 @@ const TRIES: usize = 24;
 const FILE: &str = "workload.ops";
 
 /// What is needed to check again.
-#[derive(Clone, Copy)]
 pub struct Shorten<'a> {
-    pub laboratory: &'a Laboratory,
+    pub place: &'a mut Place,
     pub options: &'a CrashOptions,
     pub check: &'a FsCheck,
     /// Found before, and shortened then.
@@ -31,14 +30,14 @@ pub struct Shorten<'a> {
 
 impl std::fmt::Debug for Shorten<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shorten").field("laboratory", self.laboratory).finish_non_exhaustive()
+        f.debug_struct("Shorten").field("place", self.place).finish_non_exhaustive()
     }
 }
 
 impl Shorten<'_> {
     /// Every finding gets the shortest workload that still shows it, and is told as that shows it.
     pub fn all(
-        &self,
+        &mut self,
         checked: &mut Checked,
         workloads: &[Workload],
         boundaries: &OperationBoundaries,
@@ -66,7 +65,7 @@ impl Shorten<'_> {
         Ok(())
     }
 
-    fn one(&self, id: &FindingId, mut workload: Workload) -> Result<(Workload, Option<Finding>), Failed> {
+    fn one(&mut self, id: &FindingId, mut workload: Workload) -> Result<(Workload, Option<Finding>), Failed> {
         let (mut told, mut tries) = (None, 0);
         let mut at = workload.steps.len();
         // From the end: what comes after the crash goes first.
@@ -83,10 +82,10 @@ impl Shorten<'_> {
     }
 
     /// The finding, if this workload alone shows it.
-    fn still(&self, id: &FindingId, workload: &Workload) -> Option<Finding> {
+    fn still(&mut self, id: &FindingId, workload: &Workload) -> Option<Finding> {
         // Without one of its operations a workload may not run at all: then it is none.
         let Batched { checked, .. } =
-            self.laboratory.check(&self.check.batch_of(std::slice::from_ref(workload)), self.options).ok()?;
+            self.place.check(&self.check.batch_of(std::slice::from_ref(workload)), self.options).ok()?;
         checked.findings.into_iter().find(|finding| finding.id == *id)
     }
 }

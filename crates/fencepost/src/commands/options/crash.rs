@@ -45,7 +45,7 @@ pub struct CrashOptions {
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = budget)]
     pub budget: BudgetTime,
     /// Crash states to test at each crash point, separated by commas: program-order, guaranteed-only, inferred,
-    /// few-lines:LINES[:STATES], torn, random:SEED:STATES, visible[:STATES].
+    /// few-lines:LINES[:STATES], few-sectors:SECTORS[:STATES], torn, random:SEED:STATES, visible[:STATES].
     /// [default: program-order,guaranteed-only,few-lines:1:256,visible:64; with operations, inferred as well]
     #[arg(long, value_name = "LIST")]
     strategy: Option<String>,
