@@ -76,7 +76,20 @@ const LAYOUTS: [Layout; 7] = [
 const GROUPS: [(&str, &[&str]); 7] = [
     (
         "File system",
-        &["preload", "env", "no-growth", "fs", "atomic-writes", "modules", "module", "mount-options", "size", "qemu"],
+        &[
+            "preload",
+            "env",
+            "no-growth",
+            "fs",
+            "atomic-writes",
+            "modules",
+            "module",
+            "mount-options",
+            "size",
+            "qemu",
+            "debug-info",
+            "trace",
+        ],
     ),
     ("Recording", &["loads", "fresh", "pool-from", "real-time", "real-random", "real-tsc", "backend", "follow"]),
     ("Workload", &["pm", "arguments", "bytes", "batch"]),

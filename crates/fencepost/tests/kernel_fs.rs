@@ -22,7 +22,7 @@ fn main() -> ExitCode {
     let mut trials = vec![
         Trial::test("twin", twin),
         Trial::test("ext4", ext4),
-        Trial::test("debug", debug),
+        Trial::test("replay-and-debug", debug),
         Trial::test("coverage", coverage),
         Trial::test("what-is-missing", what_is_missing),
     ];
@@ -140,7 +140,7 @@ fn found(bug: &Bug) -> Result<(), Failed> {
         .into())
 }
 
-/// gdb on the guest of a finding, which has stopped before it mounts.
+/// A finding again, in a fresh guest; and gdb on that guest, which has stopped before it mounts.
 fn debug() -> Result<(), Failed> {
     let module = format!("{} bug=8", laboratory()?.module.display());
     let ops = space().join("debug.ops");
@@ -148,6 +148,14 @@ fn debug() -> Result<(), Failed> {
     let ops = ops.display().to_string();
     let (findings, _) = check("debug", &["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops])?;
     let id = findings.first().and_then(|finding| finding["id"].as_str()).ok_or("no finding to debug")?;
+    let replay = Command::new("timeout")
+        .args([TIME_LIMIT_SECONDS, FENCEPOST, "replay", id])
+        .current_dir(space().join("debug"))
+        .output()?;
+    let said = String::from_utf8_lossy(&replay.stderr);
+    if replay.status.code() != Some(1) || !said.contains("reproduced: ") {
+        return Err(format!("replay: {}: {said}", replay.status).into());
+    }
     let said = run(Command::new("timeout")
         .args([TIME_LIMIT_SECONDS, FENCEPOST, "debug", id, "--", "-batch"])
         .args(["-ex", "backtrace 1", "-ex", "break stone_fill", "-ex", "continue", "-ex", "backtrace 1"])

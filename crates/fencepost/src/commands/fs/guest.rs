@@ -164,6 +164,9 @@ impl Recovery {
     }
 }
 
+/// The file that stands for the PM region, and its folder.
+const POOLS: &str = "pools";
+const POOL: &str = "pmem0";
 /// Whoever starts this command has a limit of their own.
 const FOR_EVER: std::time::Duration = std::time::Duration::from_secs(24 * 3600);
 
@@ -207,11 +210,11 @@ impl GuestLaboratory {
             None => folder.path().join("check.fptrace"),
         };
         let symbols = trace.with_extension("symbols");
-        for folder in [&folder.path().join("pools"), &symbols] {
+        for folder in [&folder.path().join(POOLS), &symbols] {
             files::create_dir_all(folder)
                 .map_err(|error| Failed::Usage(format!("cannot make {}: {error}", folder.display())))?;
         }
-        let pool = folder.path().join("pools/pmem0");
+        let pool = folder.path().join(POOLS).join(POOL);
         let own = env::current_exe().map_err(|error| usage(&error))?;
         let native = native_words(&own, &recipe, &kit, &pool);
         let words = native.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -223,7 +226,7 @@ impl GuestLaboratory {
     }
 
     fn pool(&self) -> PathBuf {
-        self.folder.path().join("pools/pmem0")
+        self.folder.path().join(POOLS).join(POOL)
     }
 
     /// Records a batch and searches for states that break a promise.
@@ -250,7 +253,8 @@ impl GuestLaboratory {
             promises: *promises,
             needs_fsync: *needs_fsync,
             mount: None,
-            folders: Vec::new(),
+            // A replay needs a place for the pool.
+            folders: vec![self.folder.path().to_owned(), self.folder.path().join(POOLS)],
         };
         let served = ServedTree {
             judge: Arc::new(judge),
