@@ -82,7 +82,7 @@ impl Sources<'_> {
             };
             let bytes = modules::content(path).map_err(|error| unreadable(path, error))?;
             let object = object::File::parse(&*bytes).map_err(|error| unreadable(path, error))?;
-            if !object.section_by_name(".debug_info").is_some_and(|section| section.size() > 0) {
+            if object.section_by_name(".debug_info").is_none_or(|section| section.size() == 0) {
                 continue;
             }
             let same = build_id.is_none() || object.build_id().ok().flatten() == build_id.as_deref();
@@ -138,7 +138,7 @@ fn is_of_kernel(path: &Path, symbols: &Symbols) -> Result<(), DebugInfoError> {
     // Reads only what it is asked for: these files are huge.
     let bytes = ReadCache::new(files::File::open(path).map_err(|error| unreadable(path, error))?);
     let object = object::File::parse(&bytes).map_err(|error| unreadable(path, error))?;
-    if !object.section_by_name(".debug_info").is_some_and(|section| section.size() > 0) {
+    if object.section_by_name(".debug_info").is_none_or(|section| section.size() == 0) {
         return Err(unreadable(path, "has no debug information"));
     }
     for function in EVERYWHERE {

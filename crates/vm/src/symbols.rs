@@ -126,7 +126,11 @@ mod tests {
         let symbols = Symbols::parse(&format!(
             "{TEXT}ffffffff81000200 T ext4_a\nffffffff81000280 t ext4_b\nffffffff81000300 T other\nffffffff81000380 t ext4_c\n"
         ));
-        assert_eq!(symbols.code_of(&["nova".into()]), [0xffff_ffff_c020_1000..0xffff_ffff_c020_2080]);
+        let code = symbols.code_of(&["nova".into()]);
+        assert_eq!(
+            code.iter().map(|range| (range.start, range.end)).collect::<Vec<_>>(),
+            [(0xffff_ffff_c020_1000, 0xffff_ffff_c020_2080)]
+        );
         let built_in = [0xffff_ffff_8100_0200..0xffff_ffff_8100_0300, 0xffff_ffff_8100_0380..0xffff_ffff_8100_1380];
         assert_eq!(symbols.code_of(&["ext4".into()]), built_in);
     }
