@@ -14,7 +14,6 @@ use fs::generate::Generator;
 use fs::oracle::Promises;
 use fs::usable::Growth;
 use fs::workload::Workload;
-use operation::boundaries::OperationBoundaries;
 use record::stop::StopRequest;
 
 use super::amount::{Amount, amount};
@@ -98,7 +97,7 @@ pub struct FsCheck {
     #[arg(long)]
     no_growth: bool,
     /// Crash states to test at each crash point (see `fencepost check --help`).
-    /// [default: program-order,guaranteed-only,few-lines:2; for ext4 and xfs few-sectors:2 instead of few-lines:2]
+    /// [default: program-order,guaranteed-only,few-lines:2; the first two for ext4 and xfs]
     #[arg(long, value_name = "LIST")]
     strategy: Option<String>,
     /// How long to search for failing states in each batch: 30s, 5m, 2h, or `none`.
@@ -300,9 +299,10 @@ impl FsCheck {
     fn crash_options(&self) -> Result<CrashOptions, Failed> {
         let mut words: Vec<String> = vec!["fs".into(), "--every".into()];
         let default = if self.kernel.is_some() { "2m" } else { "10s" }.to_owned();
-        // A file system over the block layer takes it that a sector is written whole.
-        let few = if self.kernel.is_some() && self.guest.is_over_blocks() { "few-sectors:2" } else { "few-lines:2" };
-        let strategy = format!("program-order,guaranteed-only,{few}");
+        // A file system over the block layer takes it that a sector is written whole: `few-lines` would tear it.
+        let over_blocks = self.kernel.is_some() && self.guest.is_over_blocks();
+        let few = if over_blocks { "" } else { ",few-lines:2" };
+        let strategy = format!("program-order,guaranteed-only{few}");
         let named = [
             ("--strategy", self.strategy.as_ref().unwrap_or(&strategy)),
             ("--budget", &self.budget),
