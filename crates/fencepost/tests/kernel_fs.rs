@@ -30,8 +30,8 @@ fn main() -> ExitCode {
         let quick = QUICK.contains(&bug.variant);
         trials.push(Trial::test(format!("bug-{}", bug.variant), move || found(&bug)).with_ignored_flag(!quick));
     }
-    // Guests are large and have processors of their own.
-    libtest_mimic::run(&Arguments { test_threads: Some(1), ..arguments }, trials).exit_code()
+    // Guests are large; booting one takes a single processor.
+    libtest_mimic::run(&Arguments { test_threads: Some(2), ..arguments }, trials).exit_code()
 }
 
 fn space() -> PathBuf {
