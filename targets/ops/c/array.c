@@ -1,6 +1,7 @@
 //! An array of texts that grows when it is written behind its end. A text is several words: a write goes through a redo log.
 //! variants: 6
 //! grammar: array.toml
+//! together: 1 3 4 6 | 2 5
 //! bug 1: wrong text — recovery writes what was logged before, write
 //! bug 2: torn text, write
 //! bug 3: lost texts — an array that was not copied, append and write that grow

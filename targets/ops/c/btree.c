@@ -2,6 +2,7 @@
 //! that each start builds anew.
 //! variants: 6
 //! grammar: ordered.toml
+//! together: 1 2 4 5 6 | 3
 //! bug 1: lost keys — half a leaf, insert that splits
 //! bug 2: lost keys — a leaf without its content, insert that splits
 //! bug 3: duplicated keys — in both leaves, insert that splits

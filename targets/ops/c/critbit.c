@@ -1,6 +1,7 @@
 //! A crit-bit tree: an insertion or a deletion is one store of a link. There is nothing to recover.
 //! variants: 6
 //! grammar: ordered.toml
+//! together: 1 2 3 4 5 | 6
 //! bug 1: crash of a later operation — a fork without its branches, insert
 //! bug 2: crash of a later operation — a fork with one branch, delete
 //! bug 3: lost and unexpected keys — later operations take places that are in use, insert

@@ -2,7 +2,7 @@
 //! one word, and then written. A full table is copied into one of twice the size.
 //! variants: 7
 //! grammar: kv.toml
-//! together: 1 2 3 4 6 7 | 5
+//! together: 1 2 3 4 6 | 5 7
 //! bug 1: lost and unexpected keys — recovery writes what was logged before, insert and delete
 //! bug 2: lost key — the log is gone before the change is there, insert
 //! bug 3: wrong count, insert and delete

@@ -1,6 +1,7 @@
 //! A chained hash table with texts for values: a node is linked by one store; a larger table gets copies of all nodes.
 //! variants: 7
 //! grammar: kv.toml
+//! together: 1 4 5 6 7 | 2 3
 //! bug 1: lost keys — a chain that ends too early, insert
 //! bug 2: lost keys — a half-done resize, insert that grows
 //! bug 3: torn value, update

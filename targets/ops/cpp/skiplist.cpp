@@ -1,6 +1,7 @@
 //! A skip list: the lowest level is what counts; recovery builds the others anew.
 //! variants: 6
 //! grammar: ordered.toml
+//! together: 1 2 4 5 6 | 3
 //! bug 1: unexpected key — found, but not printed, insert of a tall node
 //! bug 2: resurrected key — found, but not printed, delete of a tall node
 //! bug 3: lost keys — the list ends too early, insert

@@ -1,4 +1,4 @@
-/* A persistent map from numbers to numbers, asked through operations: `i KEY VALUE`, `u KEY VALUE`, `d KEY`, `g KEY`, `n`, `p`. */
+/* A persistent map from numbers to numbers, asked through operations: `i KEY VALUE`, `u KEY VALUE`, `d KEY`, `g KEY`, `n`, `p`, `l`. */
 #ifndef KV_H
 #define KV_H
 #include "ops.h"
@@ -49,6 +49,18 @@ static void kv_print(void)
 	putchar('\n');
 }
 
+static void kv_list_one(uint64_t key, uint64_t value)
+{
+	printf("%" PRIu64 "=%" PRIu64 "\n", key, value);
+}
+
+/* In the order in which the items happen to lie, one line each: what most programs do. */
+static void kv_list(void)
+{
+	kv->each(kv_list_one);
+	puts("end");
+}
+
 static void kv_operate(char kind, uint64_t key, uint64_t value)
 {
 	const uint64_t *found;
@@ -74,6 +86,9 @@ static void kv_operate(char kind, uint64_t key, uint64_t value)
 		break;
 	case 'p':
 		kv_print();
+		break;
+	case 'l':
+		kv_list();
 		break;
 	default:
 		puts("what?");

@@ -1,6 +1,7 @@
 //! A sorted list on libpmemobj's transactions.
 //! variants: 4
 //! grammar: ordered.toml
+//! together: 1 2 4 | 3
 //! env: PMEM_IS_PMEM_FORCE=1
 //! flags: -lpmemobj
 //! bug 1: lost key — and all that is inserted behind it, insert

@@ -1,6 +1,7 @@
 //! A hash table with linear probing: the key's word commits, a deleted key leaves a tombstone, and a full table is copied.
 //! variants: 6
 //! grammar: kv.toml
+//! together: 1 2 3 5 6 | 4
 //! bug 1: wrong value — that of the key that was there before, insert
 //! bug 2: resurrected key — a tombstone is taken away too early, insert
 //! bug 3: lost keys — a table that was not copied, insert that grows

@@ -9,4 +9,4 @@ mod target;
 pub use function::Function;
 pub use head::Bug;
 pub use marker::{Class, Expectation};
-pub use target::{CrashTarget, TWIN, Variant, all, rare, with_operations};
+pub use target::{CrashTarget, SETUP, SETUP_FUNCTIONS, TWIN, Variant, all, rare, with_operations};

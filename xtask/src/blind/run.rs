@@ -2,21 +2,21 @@
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, ensure};
 use serde_json::Value;
 use targets::blind::{Reported, Tally};
-use targets::crash::{CrashTarget, Variant};
+use targets::crash::{CrashTarget, SETUP, SETUP_FUNCTIONS, TWIN, Variant};
 use targets::generated::{Bug, complaint, function, source};
 use trace::TraceReader;
 use trace::event::EventKind;
 use trace::symbol::Symbolizer;
 
-use super::Blind;
 use super::programs::{Case, Program};
 use super::table::Row;
+use super::{Blind, Kind};
 use crate::build;
 
 impl Case {
@@ -29,6 +29,9 @@ impl Case {
     }
 }
 
+/// What the bugs before the last one are known by.
+const KNOWN: &str = "known.json";
+
 #[derive(Clone, Copy, Debug)]
 struct Check<'a> {
     fencepost: &'a Path,
@@ -38,11 +41,57 @@ struct Check<'a> {
 
 impl Check<'_> {
     fn target(self, target: &CrashTarget, bugs: &[Variant]) -> anyhow::Result<Row> {
+        let (own, more) = match (self.options.kind, bugs) {
+            (Kind::OneMore, [others @ .., last]) => {
+                self.findings(&self.of_target(target, others, &["--write-baseline", KNOWN])?, &target.env)?;
+                (std::slice::from_ref(last), &["--baseline", KNOWN][..])
+            }
+            _ => (bugs, &[][..]),
+        };
+        let (mut findings, runs) = self.findings(&self.of_target(target, bugs, more)?, &target.env)?;
+        let file = target.source.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let in_setup = findings.extract_if(.., |finding| is_in_setup(finding)).count();
+        let reported: Vec<Reported> = findings.iter().map(|finding| reported(finding, file)).collect();
+        let stored = stored_lines(&self.folder.join("trace"), file)?;
+        let is_executed = |bug: &Variant| target.expected(*bug).any(|guilty| stored.contains(&guilty.line));
+        let seeded: Vec<Variant> = own.iter().copied().filter(|bug| *bug != TWIN && *bug != SETUP).collect();
+        let tally = Tally::of(target, &seeded, &reported);
+        let executed: Vec<_> = tally.found.iter().filter(|(bug, _)| is_executed(bug)).collect();
+        let missed = executed.iter().filter(|(_, finding)| finding.is_none());
+        let mut row = Row {
+            seeded: seeded.len(),
+            executed: executed.len(),
+            found: executed.iter().filter(|(_, finding)| finding.is_some()).count(),
+            more: tally.again.len(),
+            strange: tally.strange.len(),
+            recoveries: runs,
+            missed: missed.map(|(bug, _)| bug.to_string()).collect(),
+            ..Row::default()
+        };
+        if own.contains(&SETUP) {
+            // It is executed by every run.
+            row.seeded += 1;
+            row.executed += 1;
+            row.found += in_setup.min(1);
+            row.more += in_setup.saturating_sub(1);
+            row.missed.extend((in_setup == 0).then(|| "set-up".to_owned()));
+        } else {
+            row.strange += in_setup;
+        }
+        Ok(row)
+    }
+
+    /// The arguments of a check of the program with these bugs.
+    fn of_target(self, target: &CrashTarget, bugs: &[Variant], more: &[&str]) -> anyhow::Result<Vec<String>> {
         let program = target.build_together(bugs, &build::targets_folder()?.join("blind"))?;
         let pool = self.folder.join("pool");
-        let mut arguments: Vec<String> = Vec::new();
+        let mut arguments: Vec<String> = more.iter().copied().map(str::to_owned).collect();
         match &target.grammar {
             Some(grammar) => {
+                let grammar = match self.options.kind {
+                    Kind::Twins => self.with_listing(target, grammar)?,
+                    _ => grammar.clone(),
+                };
                 arguments.extend(["--grammar".to_owned(), grammar.display().to_string()]);
                 arguments.extend(["--count".to_owned(), self.options.count.to_string()]);
                 arguments.extend(["--seed".to_owned(), self.options.seed.to_string()]);
@@ -55,38 +104,31 @@ impl Check<'_> {
         arguments.extend(target.options.iter().cloned());
         arguments.push("--".to_owned());
         arguments.extend(target.run_command(&program, &pool));
-        let (findings, runs) = self.findings(&arguments, &target.env)?;
-        let file = target.source.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let reported: Vec<Reported> = findings.iter().map(|finding| reported(finding, file)).collect();
-        let stored = stored_lines(&self.folder.join("trace"), file)?;
-        let is_executed = |bug: &Variant| target.expected(*bug).any(|guilty| stored.contains(&guilty.line));
-        let tally = Tally::of(target, bugs, &reported);
-        let executed: Vec<_> = tally.found.iter().filter(|(bug, _)| is_executed(bug)).collect();
-        Ok(Row {
-            seeded: bugs.len(),
-            executed: executed.len(),
-            found: executed.iter().filter(|(_, finding)| finding.is_some()).count(),
-            more: tally.again.len(),
-            strange: tally.strange.len(),
-            recoveries: runs,
-            missed: executed.iter().filter(|(_, finding)| finding.is_none()).map(|(bug, _)| bug.to_string()).collect(),
-            ..Row::default()
-        })
+        Ok(arguments)
+    }
+
+    /// The grammar, with a query that lists everything, where the program has one.
+    fn with_listing(self, target: &CrashTarget, grammar: &Path) -> anyhow::Result<PathBuf> {
+        let lists = fs::read_to_string(&target.source)?.contains("kv.h\"");
+        let text = fs::read_to_string(grammar)?;
+        let path = self.folder.join("grammar.toml");
+        fs::write(&path, if lists { text.replace("queries = [", "queries = [\"l\", ") } else { text })?;
+        Ok(path)
     }
 
     fn generated(self, bugs: &[Bug]) -> anyhow::Result<Row> {
-        let (program, text) = (self.folder.join("many"), self.folder.join("many.c"));
-        fs::write(&text, source(bugs))?;
-        let mut cc = Command::new("cc");
-        let status = cc.args(["-O1", "-g", "-mclwb", "-o"]).arg(&program).arg(&text).status()?;
-        ensure!(status.success(), "{cc:?}: {status}");
-        let [program, pool] = [program, self.folder.join("pool")].map(|path| path.display().to_string());
-        let arguments = ["--recover", &format!("{program} {pool} check"), "--", &program, &pool].map(str::to_owned);
-        let (findings, runs) = self.findings(&arguments, &[])?;
-        let wrong: Vec<usize> = (0..bugs.len()).filter(|&slot| bugs[slot] != Bug::None).collect();
-        let mut row = Row { seeded: wrong.len(), executed: wrong.len(), recoveries: runs, ..Row::default() };
+        let mut slots: Vec<usize> = (0..bugs.len()).filter(|&slot| bugs[slot] != Bug::None).collect();
+        let mut more = &[][..];
+        if let (Kind::OneMore, Some(last)) = (self.options.kind, slots.last().copied()) {
+            let mut others = bugs.to_vec();
+            others[last] = Bug::None;
+            self.findings(&self.of_generated(&others, &["--write-baseline", KNOWN])?, &[])?;
+            (slots, more) = (vec![last], &["--baseline", KNOWN]);
+        }
+        let (findings, runs) = self.findings(&self.of_generated(bugs, more)?, &[])?;
+        let mut row = Row { seeded: slots.len(), executed: slots.len(), recoveries: runs, ..Row::default() };
         let mut left: Vec<&Value> = findings.iter().collect();
-        for slot in wrong {
+        for slot in slots {
             let (own, others): (Vec<&Value>, Vec<&Value>) =
                 left.into_iter().partition(|finding| finding["locations"][0]["function"] == function(slot));
             left = others;
@@ -103,9 +145,24 @@ impl Check<'_> {
         Ok(row)
     }
 
-    /// The findings of severity error, and the recoveries that were run.
+    fn of_generated(self, bugs: &[Bug], more: &[&str]) -> anyhow::Result<Vec<String>> {
+        let (program, text) = (self.folder.join("many"), self.folder.join("many.c"));
+        fs::write(&text, source(bugs))?;
+        let mut cc = Command::new("cc");
+        let status = cc.args(["-O1", "-g", "-mclwb", "-o"]).arg(&program).arg(&text).status()?;
+        ensure!(status.success(), "{cc:?}: {status}");
+        let [program, pool] = [program, self.folder.join("pool")].map(|path| path.display().to_string());
+        let check = ["--recover", &format!("{program} {pool} check"), "--", &program, &pool];
+        Ok(more.iter().copied().chain(check).map(str::to_owned).collect())
+    }
+
+    /// The findings of severity error that no baseline knows, and the recoveries that were run.
     fn findings(self, arguments: &[String], env: &[(String, String)]) -> anyhow::Result<(Vec<Value>, u64)> {
         let file = |name: &str| self.folder.join(name);
+        // Each check begins without a pool.
+        if file("pool").exists() {
+            fs::remove_file(file("pool"))?;
+        }
         let mut command = Command::new(self.fencepost);
         command.current_dir(self.folder).envs(env.iter().map(|(name, value)| (name, value)));
         command.args(["check", "--message-format", "json", "--budget", &self.options.budget, "--output", "trace"]);
@@ -118,9 +175,16 @@ impl Check<'_> {
         let lines = text.lines().filter(|line| line.starts_with('{'));
         let mut values: Vec<Value> = lines.map(serde_json::from_str).collect::<Result<_, _>>()?;
         let summary = values.pop().context("there is no summary")?;
-        values.retain(|value| value["type"] == "finding" && value["severity"] == "error");
+        values
+            .retain(|value| value["type"] == "finding" && value["severity"] == "error" && value["baseline"] != "known");
         Ok((values, summary["recovery_runs"].as_u64().unwrap_or(0)))
     }
+}
+
+/// Is it about the bug that every program can have in its set-up?
+fn is_in_setup(finding: &Value) -> bool {
+    let function = finding["locations"][0]["function"].as_str().unwrap_or_default();
+    SETUP_FUNCTIONS.iter().any(|name| function.contains(name))
 }
 
 /// What a finding names of this file.
