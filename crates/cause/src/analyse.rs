@@ -45,6 +45,8 @@ pub struct RootCause {
     pub state: CrashState,
     pub verdict: Verdict,
     pub repair: Option<Repair>,
+    /// Where the missing stores are flushed, if all that they lack is a fence in time.
+    pub flushed_at: Option<Site>,
     /// Failing states that it explains, this one included.
     pub explains: u64,
     /// Crash points where they are, without repetition; not more than a few hundred.
@@ -239,13 +241,15 @@ struct Worker<'a, R> {
     without: Walk<'a>,
     /// The cause of a stretch of crash points at all of which recovery fails with everything in PM.
     stretch: Option<usize>,
+    /// The crash point that was looked into last, by its index.
+    last: Option<u64>,
 }
 
 impl<'a, R: Recovery> Worker<'a, R> {
     fn new(task: Task<'a>, memory: &'a mut VerdictCache, recovery: &'a mut R) -> Result<Self, AnalyseError> {
         let walk = memory.walk(task.reader, task.rules)?;
         let without = Walk::new(task.reader, task.rules)?;
-        Ok(Worker { task, memory, recovery, walk, without, stretch: None })
+        Ok(Worker { task, memory, recovery, walk, without, stretch: None, last: None })
     }
 
     /// Finds the causes of these failing states of the outcome; `reach` is told of each before.
@@ -259,7 +263,10 @@ impl<'a, R: Recovery> Worker<'a, R> {
         let Analyser { known, analysis } = analyser;
         let Task { reader, rules, allowance } = self.task;
         let fails_in_order = outcome.failing.iter().any(|failing| failing.strategy == StrategySpec::ProgramOrder);
-        self.stretch = self.stretch.filter(|_| fails_in_order);
+        // Between two points that do not follow each other recovery may have passed.
+        let index = outcome.point.index;
+        let follows = self.last.replace(index).is_some_and(|last| last == index || last + 1 == index);
+        self.stretch = self.stretch.filter(|_| fails_in_order && follows);
         if let Some(cause) = self.stretch {
             analysis.causes[cause].explains += states.len() as u64;
             analysis.causes[cause].seen_at(outcome.point.at);
@@ -356,9 +363,15 @@ fn one<R: Recovery>(
     for store in missing.iter().filter(|_| class == Class::Durability) {
         by_accident &= store_history::fate(reader, store)? == Fate::ByAccident;
     }
+    let late = class == Class::Ordering && !program_order_is_wrong;
+    let flushed_at = match missing.first().filter(|_| late) {
+        Some(store) => store_history::flushed_at(reader, store)?,
+        None => None,
+    };
     Ok(RootCause {
         class,
         by_accident,
+        flushed_at,
         missing,
         present,
         program_order_is_wrong,

@@ -126,20 +126,24 @@ fn facts<R: Recovery>(
     Ok(facts)
 }
 
-/// Only the stores that were missing, without those that were there.
+/// Only the stores that were missing, without those that were there. What fails without either of them is another bug.
 fn fails_the_other_way_round<R: Recovery>(
     evaluator: &mut PointEvaluator<'_, '_, R>,
     minimal: &Minimal,
 ) -> Result<bool, EvaluateError> {
-    let mut other = minimal.failing.clone();
-    minimal.present.iter().for_each(|at| other.0[at.line] = Content::default());
+    let mut neither = minimal.failing.clone();
+    minimal.present.iter().for_each(|at| neither.0[at.line] = Content::default());
+    let mut other = neither.clone();
     for at in &minimal.missing {
         other.0[at.line] = Content::whole(at.store as u32 + 1);
     }
-    match evaluator.passes(&other) {
-        Ok(passes) => Ok(!passes),
+    let fails = |evaluator: &mut PointEvaluator<'_, '_, R>| -> Result<bool, EvaluateError> {
+        let verdict = evaluator.verdict(&other)?;
+        Ok(!verdict.is_pass() && !evaluator.verdict(&neither)?.agrees(&verdict))
+    };
+    match fails(evaluator) {
         Err(EvaluateError::Exhausted) => Ok(false),
-        Err(error) => Err(error),
+        known => known,
     }
 }
 

@@ -112,14 +112,12 @@ fn join_orders(all: &mut Vec<Explained>) {
 
 /// The same two stores, whichever was missing.
 fn same_pair(one: &Finding, other: &Finding) -> bool {
-    let sides = |finding: &Finding| {
-        let failure = finding.failure.as_deref()?;
-        let side = |stores: &[NamedStore]| stores.first().map(|store| store.location.clone());
-        Some((side(&failure.missing)?, side(&failure.present)?))
+    let meet = |some: &[NamedStore], others: &[NamedStore]| {
+        some.iter().any(|store| others.iter().any(|other| same_line(&store.location, &other.location)))
     };
-    sides(one).zip(sides(other)).is_some_and(|((missing, present), (lost, there))| {
-        (same_line(&missing, &lost) && same_line(&present, &there))
-            || (same_line(&missing, &there) && same_line(&present, &lost))
+    one.failure.as_deref().zip(other.failure.as_deref()).is_some_and(|(one, other)| {
+        (meet(&one.missing, &other.missing) && meet(&one.present, &other.present))
+            || (meet(&one.missing, &other.present) && meet(&one.present, &other.missing))
     })
 }
 
@@ -152,6 +150,8 @@ struct Named {
     repair: Option<Repair>,
     /// A fence right before this is all that is missing: it was tried.
     fence_before: Option<NamedStore>,
+    /// Where the missing stores are flushed, in the function that stores them; the fence is missing after that.
+    flushed_at: Option<Location>,
 }
 
 impl Named {
@@ -190,7 +190,12 @@ impl Named {
         });
         let repair = cause.repair.map(|repair| with_names(repair, tables, symbols, libraries));
         let recovery = recovery_frames(crash_path, symbols, libraries);
-        Named { missing, present, recovery, paths, repair, fence_before }
+        let function = missing.first().and_then(|store| store.location.function.clone());
+        let flushed_at = cause.flushed_at.and_then(|site| {
+            let frames = blame::frames(site, Role::Flush, tables, symbols);
+            frames.into_iter().find(|frame| frame.function.is_some() && frame.function == function)
+        });
+        Named { missing, present, recovery, paths, repair, fence_before, flushed_at }
     }
 
     /// The guilty line first.
@@ -209,8 +214,10 @@ impl Named {
     /// piece with is half done without it.
     fn lost(&self, cause: &RootCause, all: &[Explained]) -> Option<usize> {
         let sides = || self.missing.iter().chain(&self.present);
+        // In program order everything is in PM, that store as well: it is not its loss that shows.
+        let may_be = cause.class == Class::Atomicity && !cause.in_program_order;
         all.iter().position(|Explained { finding, .. }| {
-            cause.class == Class::Atomicity
+            may_be
                 && finding.class == Class::Durability
                 && sides().any(|store| same_line(&store.location, finding.guilty()))
         })
@@ -245,6 +252,9 @@ impl Named {
         let mut keys = vec![format!("{kind} {place}")];
         if let (true, Some(before)) = (is_lost, &self.fence_before) {
             keys.push(format!("fence before {}", before.location));
+        }
+        if let (true, Some(flush)) = (is_lost, &self.flushed_at) {
+            keys.push(format!("fence after {flush}"));
         }
         keys
     }

@@ -93,6 +93,27 @@ pub fn stores_in(reader: &TraceReader, from: EventId, to: EventId, most: usize) 
     Ok(stores)
 }
 
+/// The last of the flushes in a row with which the line of a store is flushed next: where the fence for all of them belongs.
+pub fn flushed_at(reader: &TraceReader, store: &StoreInfo) -> Result<Option<Site>, ReadError> {
+    let mut events = reader
+        .events_in(EventId(store.event.0 + 1)..EventId(reader.event_count().min(store.event.0.saturating_add(NEAR))));
+    let mut last: Option<(ThreadId, Site)> = None;
+    while let Some((id, event)) = events.next_with_id()? {
+        let own = last.is_none_or(|(thread, _)| thread == event.thread);
+        match event.kind {
+            EventKind::Flush { target: FlushTarget::Pool(place), .. }
+                if own && (last.is_some() || LineId::of(place) == store.line) =>
+            {
+                last = Some((event.thread, Site { pc: event.pc, context: event.context }));
+            }
+            EventKind::Fence { .. } if own && last.is_some() => break,
+            _ if own && last.is_some() && StoreInfo::of(id, &event).is_some() => break,
+            _ => {}
+        }
+    }
+    Ok(last.map(|(_, site)| site))
+}
+
 /// What becomes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {

@@ -49,6 +49,7 @@ impl CheckSession<'_> {
             state: Assignment::everything(&view).state(&view),
             verdict: Verdict::fail(symptom.clone()),
             repair: None,
+            flushed_at: None,
             explains: 1,
             points: vec![at],
             dirty_lines: view.lines().len(),
@@ -58,6 +59,7 @@ impl CheckSession<'_> {
             finding.class = Class::Durability;
             finding.title = Title::Rule(TITLE.to_owned());
             finding.id = FindingId::new(RULE, finding.guilty());
+            true
         };
         let (findings, evidence) = self.confirmed_as(&[cause], runner, &mut notes, &is_lost)?;
         if findings.is_empty() {

@@ -26,6 +26,7 @@ use trace::event::EventId;
 use verdict::position::CrashPositions;
 
 use crate::analysis_deadline::AnalysisDeadline;
+use crate::representatives::representatives;
 use crate::session::{CheckSession, Phase, SessionError};
 
 /// When to end.
@@ -45,8 +46,8 @@ pub(crate) struct Searched {
     pub coverage: Coverage,
     pub notes: Vec<RunNote>,
     pub analysis: Analysis,
-    /// Places in the code whose stores were assumed to be durable.
-    pub assumed: usize,
+    /// Code whose stores were assumed to be durable.
+    pub assumed: AssumedRepairs,
     /// A run is known to have read a line of a pool.
     pub reads_pools: bool,
 }
@@ -61,6 +62,7 @@ impl CheckSession<'_> {
         runners: &mut [Runner],
         positions: &Arc<CrashPositions>,
         time: Time<'_>,
+        assumed: AssumedRepairs,
         on_phase: &(dyn Fn(Phase) + Sync),
     ) -> Result<Searched, SessionError> {
         let journal = match self.journal.filter(|_| self.merge.is_empty()) {
@@ -76,16 +78,20 @@ impl CheckSession<'_> {
         search.positions = Arc::clone(positions);
         search.on_progress = &report;
         search.journal = journal.as_ref();
+        search.assumed = Arc::new(assumed.clone());
         let tree = self.equivalence.then(|| ReadTree::new(ReadTreeLimits::default()));
+        let mut memory = VerdictCache::new(tree, Arc::clone(positions));
+        memory.assumed = Arc::clone(&search.assumed);
         let mut passes = Passes {
             session: self,
             search,
-            memory: VerdictCache::new(tree, Arc::clone(positions)),
+            memory,
             analyser: Analyser::default(),
-            assumed: AssumedRepairs::default(),
+            assumed,
             points: Vec::new(),
             notes: Vec::new(),
             deadline: AnalysisDeadline::until(time.analysis),
+            left: 0,
             on_phase,
         };
         if self.merge.is_empty() {
@@ -100,8 +106,10 @@ impl CheckSession<'_> {
         }
         let coverage = coverage(survey, self.options, self.shard, &passes.points);
         let reads_pools = passes.memory.has_reads();
-        let Passes { analyser, assumed, points, notes, .. } = passes;
-        Ok(Searched { points, coverage, notes, analysis: analyser.finish(), assumed: assumed.len(), reads_pools })
+        let Passes { analyser, assumed, points, notes, left, .. } = passes;
+        let mut analysis = analyser.finish();
+        analysis.unexplained += left;
+        Ok(Searched { points, coverage, notes, analysis, assumed, reads_pools })
     }
 }
 
@@ -114,6 +122,8 @@ struct Passes<'s, 'a> {
     points: Vec<PointOutcome>,
     notes: Vec<RunNote>,
     deadline: AnalysisDeadline,
+    /// Failing states that were put off, and for which there was no time.
+    left: u64,
     on_phase: &'s (dyn Fn(Phase) + Sync),
 }
 
@@ -169,12 +179,16 @@ impl<'s> Passes<'s, '_> {
             if failing.is_empty() {
                 break;
             }
-            let known = self.analyser.causes().len();
-            self.analyse(&failing, runners)?;
-            let causes = &self.analyser.causes()[known..];
-            let is_new = assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?;
+            let some = representatives(&failing);
+            let mut is_new = self.learn(some.as_ref().unwrap_or(&failing), runners)?;
+            if some.is_some() && !is_new {
+                is_new = self.learn(&failing, runners)?;
+            }
             let is_new = self.forgive(&failing, runners)? || is_new;
             if !is_new || self.is_over() {
+                // After those that were looked at first, nobody looked at the others.
+                let count = |outcomes: &[PointOutcome]| outcomes.iter().map(|it| it.failing.len() as u64).sum::<u64>();
+                self.left += some.filter(|_| is_new).map_or(0, |some| count(&failing) - count(&some));
                 break;
             }
             self.search.assumed = Arc::new(self.assumed.clone());
@@ -191,6 +205,14 @@ impl<'s> Passes<'s, '_> {
             failing = found.into_iter().filter(is_failing).collect();
         }
         Ok(())
+    }
+
+    /// Finds the causes of what failed, and assumes that they are repaired; was there anything to assume?
+    fn learn(&mut self, failing: &[PointOutcome], runners: &mut [Runner]) -> Result<bool, SessionError> {
+        let known = self.analyser.causes().len();
+        self.analyse(failing, runners)?;
+        let causes = &self.analyser.causes()[known..];
+        Ok(assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?)
     }
 
     /// See [`crate::forgive`].

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crash::assumed::AssumedRepairs;
 use crash::image::CrashImage;
 use crash::journal::JournalError;
 use crash::outcome::{Coverage, PointOutcome};
@@ -20,6 +21,7 @@ use finding::blame::Libraries;
 use finding::evidence::Evidence;
 use finding::finding::{Class, Finding, Title};
 use finding::note::RunNote;
+use finding::severity::Severity;
 use operation::equivalence::{Asking, Equivalence};
 use trace::event::{CodeAddr, ContextId, EventId};
 use trace::symbol::Symbolizer;
@@ -32,6 +34,7 @@ use verdict::verdict::Verdict;
 use crate::again::{AgainError, AgainShare};
 use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
 use crate::elsewhere::Fleet;
+use crate::further::Further;
 use crate::hint::hint;
 use crate::passes::{Searched, Time};
 use crate::threads::interleaved;
@@ -279,7 +282,7 @@ impl CheckSession<'_> {
         let whole = time.budget.deadline;
         time.budget.deadline = self.again.leaves(whole);
         let Searched { points, mut coverage, mut notes, analysis, assumed, reads_pools } =
-            session.search_and_analyse(survey, &mut runners, &positions, time, on_phase)?;
+            session.search_and_analyse(survey, &mut runners, &positions, time, AssumedRepairs::default(), on_phase)?;
         notes.extend(reference_notes);
         notes.extend(interleaved(self.reader)?);
         let outside: BTreeSet<_> = runners.iter().flat_map(|runner| runner.outside.iter()).collect();
@@ -307,14 +310,39 @@ impl CheckSession<'_> {
             notes.push(RunNote::NativeRuns { why: why.clone() });
         }
         let Analysis { causes, unexplained, .. } = analysis;
-        if assumed > 0 {
-            notes.push(RunNote::RepairsAssumed { places: assumed as u64 });
+        if !assumed.is_empty() {
+            notes.push(RunNote::RepairsAssumed { places: assumed.len() as u64 });
         }
         if unexplained > 0 {
             notes.push(RunNote::NotAnalysed { states: unexplained });
         }
         on_phase(Phase::Confirm);
         let (mut findings, mut evidence) = session.confirmed(&causes, runner, &mut notes)?;
+        if self.again != AgainShare::None {
+            let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
+            let mut further = Further {
+                survey,
+                positions: &positions,
+                time,
+                assumed: &assumed,
+                points: &points,
+                findings,
+                evidence,
+                notes,
+            };
+            let longer = session.longer(&mut further, &mut runners, on_phase);
+            match longer.and_then(|()| session.locked(&mut further, &mut runners, on_phase)) {
+                // What was found before is told in any case.
+                Err(error) if error.is_cancelled() => {}
+                done => done?,
+            }
+            Further { findings, evidence, notes, .. } = further;
+            if findings.iter().filter(|finding| finding.severity == Severity::Error).count() > errors {
+                // What was asked after the crashes was not enough to tell.
+                coverage.withdraw_exhaustive();
+            }
+        }
+        let runner = &mut runners[0];
         // What a recovery does wrong is looked for by itself where the program is right.
         let share = if findings.is_empty() || self.again == AgainShare::Whole { self.again } else { AgainShare::None };
         if share != AgainShare::None && !self.is_stopped() && !self.plan.cancel.is_cancelled() {
@@ -398,16 +426,16 @@ impl CheckSession<'_> {
         runner: &mut Runner,
         notes: &mut Vec<RunNote>,
     ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
-        self.confirmed_as(causes, runner, notes, &|_| {})
+        self.confirmed_as(causes, runner, notes, &|_| true)
     }
 
-    /// `rename` may give a finding another rule before it is kept.
+    /// `wants` may give a finding another rule before it is kept, and says whether it is.
     pub(crate) fn confirmed_as(
         &self,
         causes: &[RootCause],
         runner: &mut Runner,
         notes: &mut Vec<RunNote>,
-        rename: &dyn Fn(&mut Finding),
+        wants: &dyn Fn(&mut Finding) -> bool,
     ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
         let rules = self.options.rules;
         let mut crash_paths = Vec::new();
@@ -434,7 +462,9 @@ impl CheckSession<'_> {
         for Explained { mut finding, causes: numbers } in
             explain(causes, &crash_paths, self.reader.tables(), self.libraries)
         {
-            rename(&mut finding);
+            if !wants(&mut finding) {
+                continue;
+            }
             let mut shown = None;
             let mut cancelled = false;
             for &number in numbers.iter().take(3) {

@@ -75,3 +75,27 @@ fn another_order_of_a_listing_is_a_warning_unless_somebody_says_what_it_means() 
     let bug = sandbox("listing.c", &["-DBUG"], operations, readback);
     expect(&check(&bug, &[&QUICK[..], &["--readback-order", "any"]].concat()), 1, &["error[FP06"]);
 }
+
+#[test]
+fn bugs_that_show_late_are_found_with_more_operations_after_the_crash() {
+    let operations = "a\n".repeat(100);
+    let late = sandbox("late.c", &[], &operations, "n\n");
+    let few = ["--strategy", "program-order,guaranteed-only,few-lines:1"];
+    expect(&check(&late, &few), 0, &["nothing found"]);
+    expect(&check(&late, &[]), 1, &["error[FP06", "p->limit", "returned `full`"]);
+    expect(&check(&sandbox("late.c", &["-DFLUSHED"], &operations, "n\n"), &[]), 0, &["nothing found"]);
+}
+
+#[test]
+fn what_only_a_locked_instruction_makes_durable_is_a_warning() {
+    let checked = |flags: &[&str], options: &[&str]| {
+        let sandbox = sandbox("swapped.c", flags, "", "");
+        let given = ["check", "--no-lint", "--recover", "./program pool check"];
+        sandbox.run_limited(&[&given, options, &["--", "./program", "pool"]].concat())
+    };
+    let relies = checked(&[], &[]);
+    expect(&relies, 0, &["warning[FP0607]", "p->value", "completed only by a locked instruction in `publish`"]);
+    assert!(!relies.out.contains("error["), "{}", relies.out);
+    expect(&checked(&["-DFENCED"], &[]), 0, &["nothing found"]);
+    expect(&checked(&[], &["--strict-fences"]), 1, &["error[FP0602]"]);
+}

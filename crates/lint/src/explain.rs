@@ -34,7 +34,7 @@ pub struct CrashClass {
 }
 
 /// The classes of findings that crash states and recovery runs lead to.
-pub const CRASH_CLASSES: [CrashClass; 7] = [
+pub const CRASH_CLASSES: [CrashClass; 8] = [
     CrashClass {
         id: "FP0601",
         name: "durability",
@@ -82,6 +82,14 @@ pub const CRASH_CLASSES: [CrashClass; 7] = [
         severity: Severity::Warning,
         title: "a listing comes in another order after a power failure",
         page: page!("FP0606"),
+    },
+    CrashClass {
+        id: "FP0607",
+        name: "locked-instead-of-fence",
+        class: Class::Ordering,
+        severity: Severity::Warning,
+        title: "durable in time only because a locked instruction happens to come after the flush",
+        page: page!("FP0607"),
     },
     CrashClass {
         id: "FP0701",

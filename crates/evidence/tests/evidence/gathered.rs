@@ -36,6 +36,7 @@ fn cause(recorded: &Recorded, at: u64, missing: u64, present: u64) -> RootCause 
         state: CrashState { base: Base::Guaranteed, lines: vec![(line(2), Content::whole(1))] },
         verdict: Verdict::Pass,
         repair: None,
+        flushed_at: None,
         explains: 1,
         points: Vec::new(),
         dirty_lines: 2,
