@@ -213,13 +213,13 @@ impl Named {
     /// The finding about a store that is never made durable, if this one is about the same store: whatever it is to be in one
     /// piece with is half done without it.
     fn lost(&self, cause: &RootCause, all: &[Explained]) -> Option<usize> {
-        let sides = || self.missing.iter().chain(&self.present);
-        // In program order everything is in PM, that store as well: it is not its loss that shows.
-        let may_be = cause.class == Class::Atomicity && !cause.in_program_order;
+        // In program order what was executed is in PM: its loss does not show.
+        let executed = self.present.iter().filter(|_| !cause.in_program_order);
+        let sides: Vec<&NamedStore> = self.missing.iter().chain(executed).collect();
         all.iter().position(|Explained { finding, .. }| {
-            may_be
+            cause.class == Class::Atomicity
                 && finding.class == Class::Durability
-                && sides().any(|store| same_line(&store.location, finding.guilty()))
+                && sides.iter().any(|store| same_line(&store.location, finding.guilty()))
         })
     }
 

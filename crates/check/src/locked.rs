@@ -48,7 +48,7 @@ impl CheckSession<'_> {
             before.checked_sub(1).is_some_and(|last| at <= stretches[last].1)
         };
         let survey = further.passed(relies);
-        if survey.len() == 0 {
+        if survey.is_empty() {
             return Ok(());
         }
         let options = SearchOptions {

@@ -459,6 +459,8 @@ impl CheckSession<'_> {
         // A recovery has no operations of its own.
         let own = equivalence.as_ref().filter(|_| self.judged_as.is_none());
         let mut clusters = own.map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
+        // First all that makes a finding one, then what is shown beside it: that can do without if time is short.
+        let mut confirmed = Vec::new();
         for Explained { mut finding, causes: numbers } in
             explain(causes, &crash_paths, self.reader.tables(), self.libraries)
         {
@@ -484,6 +486,9 @@ impl CheckSession<'_> {
                 notes.push(RunNote::NotReproduced { finding: finding.id, title: Box::new(finding.title) });
                 continue;
             };
+            confirmed.push((finding, cause, numbers));
+        }
+        for (mut finding, cause, numbers) in confirmed {
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
             self.place(&mut finding, runner);
             finding.notes.extend(hint(self.reader, self.options, cause)?);

@@ -153,3 +153,21 @@ fn a_cause_that_takes_too_many_runs_is_counted_not_an_error() {
     }
     assert!(explained > 0 && unexplained > 0, "{explained} {unexplained}");
 }
+
+#[test]
+fn another_bug_does_not_hide_which_store_comes_too_early() {
+    /// As long as the log is open (1), recovery fails for a reason of its own; once it is closed (2), line 1 must be there.
+    fn logged(word: Words<'_>) -> Option<&'static str> {
+        match word(3) {
+            1 => Some("exit 2"),
+            2 if word(1) == 0 => Some("exit 1"),
+            _ => None,
+        }
+    }
+    let log = [store(1, 3, 1), clwb(2, 3), fence(3)];
+    let change = [store(4, 1, 7), clwb(5, 1), store(6, 3, 2), clwb(7, 3), fence(8)];
+    let found = causes(&record(&[&log[..], &change[..]].concat()), logged);
+    let cause = found.iter().find(|cause| !cause.in_program_order).expect("line 1 can be lost");
+    assert_eq!((cause.class, sites(&cause.missing), sites(&cause.present)), (Class::Ordering, vec![4], vec![6]));
+    assert_eq!(cause.repair.expect("a fence helps").remedy, Remedy::Fence);
+}
