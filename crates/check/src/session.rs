@@ -318,7 +318,9 @@ impl CheckSession<'_> {
         }
         on_phase(Phase::Confirm);
         let (mut findings, mut evidence) = session.confirmed(&causes, runner, &mut notes)?;
-        if self.again != AgainShare::None {
+        // A journal, or a part of the points, is about one search.
+        let is_check = self.journal.is_none() && self.merge.is_empty() && self.shard == Shard::WHOLE;
+        if self.again != AgainShare::None && is_check {
             let errors = findings.iter().filter(|finding| finding.severity == Severity::Error).count();
             let mut further = Further {
                 survey,
