@@ -20,8 +20,7 @@ pub struct Minimal {
     /// Stores that are not in PM and whose presence would make recovery pass; one per line. Empty if recovery fails
     /// with everything in PM.
     pub missing: Vec<StoreAt>,
-    /// Pending stores that must be in PM for the missing ones to matter; one per line, the newest. Others that are in PM keep another failure
-    /// away.
+    /// Pending stores that must be in PM for recovery to fail; one per line, the newest. Others that are in PM keep another failure away.
     pub present: Vec<StoreAt>,
     /// Recovery fails with everything in PM.
     pub in_program_order: bool,
@@ -114,7 +113,9 @@ fn take_away<R: Recovery>(
         if !evaluator.verdict(candidate)?.agrees(&symptom) {
             return Ok(false);
         }
-        Ok(named.is_empty() || evaluator.passes(&with(candidate, &named))?)
+        let mut restored = candidate.clone();
+        named.iter().for_each(|at| restored.0[at.line] = Content::whole(at.store as u32 + 1));
+        Ok(named.is_empty() || evaluator.passes(&restored)?)
     };
     let without = |kept: &[usize]| {
         let mut candidate = full.clone();
@@ -136,32 +137,11 @@ fn take_away<R: Recovery>(
     for &at in &needed {
         let mut candidate = minimal.failing.clone();
         let kept = std::mem::take(&mut candidate.0[at]).kept as usize;
-        if minimal.in_program_order || is_beside_the_point(evaluator, &candidate, &minimal.missing)? {
+        if minimal.in_program_order || evaluator.passes(&candidate)? {
             minimal.present.push(StoreAt { line: at, store: kept.saturating_sub(1) });
         }
     }
     Ok(())
-}
-
-/// Does it not matter to this state whether the missing stores are in PM? It passes, or another bug makes it fail with and without them.
-fn is_beside_the_point<R: Recovery>(
-    evaluator: &mut PointEvaluator<'_, '_, R>,
-    state: &Assignment,
-    missing: &[StoreAt],
-) -> Result<bool, EvaluateError> {
-    let verdict = evaluator.verdict(state)?;
-    if verdict.is_pass() {
-        return Ok(true);
-    }
-    let restored = with(state, missing);
-    Ok(!missing.is_empty() && evaluator.verdict(&restored)?.agrees(&verdict))
-}
-
-/// The state with these stores, and those before them on their lines, in PM.
-fn with(state: &Assignment, stores: &[StoreAt]) -> Assignment {
-    let mut with = state.clone();
-    stores.iter().for_each(|at| with.0[at.line] = Content::whole(at.store as u32 + 1));
-    with
 }
 
 /// A smallest subset (no single element can be left out) for which `still` holds, found by leaving out halves, then
