@@ -134,14 +134,43 @@ fn take_away<R: Recovery>(
             minimal.failing = candidate;
         }
     }
-    for &at in &needed {
+    let without = |at: usize| {
         let mut candidate = minimal.failing.clone();
         let kept = std::mem::take(&mut candidate.0[at]).kept as usize;
+        (candidate, StoreAt { line: at, store: kept.saturating_sub(1) })
+    };
+    let mut present = Vec::new();
+    for &at in &needed {
+        let (candidate, store) = without(at);
         if minimal.in_program_order || evaluator.passes(&candidate)? {
-            minimal.present.push(StoreAt { line: at, store: kept.saturating_sub(1) });
+            present.push(store);
         }
     }
+    // Where another bug fails without any of them, the store is there that came too early: without it, the missing ones make no difference.
+    if present.is_empty() && minimal.present.is_empty() && !minimal.missing.is_empty() {
+        let event = |at: &StoreAt| evaluator.view.lines()[at.line].stores()[at.store].event;
+        let newest = minimal.missing.iter().map(event).max();
+        for &at in &needed {
+            let (candidate, store) = without(at);
+            if Some(event(&store)) > newest && is_beside_the_point(evaluator, &candidate, &minimal.missing)? {
+                present.push(store);
+            }
+        }
+    }
+    minimal.present.extend(present);
     Ok(())
+}
+
+/// Does another bug make this state fail, in the same way with and without the missing stores?
+fn is_beside_the_point<R: Recovery>(
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    state: &Assignment,
+    missing: &[StoreAt],
+) -> Result<bool, EvaluateError> {
+    let mut restored = state.clone();
+    missing.iter().for_each(|at| restored.0[at.line] = Content::whole(at.store as u32 + 1));
+    let verdict = evaluator.verdict(state)?;
+    Ok(evaluator.verdict(&restored)?.agrees(&verdict))
 }
 
 /// A smallest subset (no single element can be left out) for which `still` holds, found by leaving out halves, then

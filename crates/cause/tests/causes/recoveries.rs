@@ -115,6 +115,7 @@ fn failed(how: &str) -> Verdict {
     let how = match how {
         "hang" => Failure::Hang { after_ms: 1 },
         "exit 1" => Failure::Exit { code: 1, complaint: None },
+        "exit 2" => Failure::Exit { code: 2, complaint: None },
         other => {
             assert!(other.starts_with("signal"), "{other}");
             Failure::Signal { signal: 11, place: None }
