@@ -64,7 +64,7 @@ impl World {
 }
 
 /// Act, and whether a server can go on after it.
-const ACTS: [(&str, bool); 10] = [
+const ACTS: [(&str, bool); 14] = [
     ("create", true),
     ("log", true),
     ("position", true),
@@ -75,6 +75,10 @@ const ACTS: [(&str, bool); 10] = [
     ("mode", false),
     ("pool-mode", true),
     ("pool-attribute", true),
+    ("record-lock", true),
+    ("file-lock", true),
+    ("descriptor-lock", true),
+    ("late-lock", true),
 ];
 
 fn expected(act: &str) -> i32 {

@@ -42,6 +42,9 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
         serve::first_use(thread);
         serve::at_input(thread, 0);
     }
+    if is_lock(call) {
+        serve::first_lock(thread);
+    }
     paths::note_changes(call, &strings);
     roots::listing(thread, call);
     file_read(call);
@@ -66,6 +69,15 @@ fn looks_at_input(call: Call) -> bool {
         _ => return false,
     };
     !operations::wanted() && operations::is_input(fd)
+}
+
+/// Does the call take or look at a lock on a file? A record lock belongs to the process that took it.
+fn is_lock(call: Call) -> bool {
+    const GETLK_TO_SETLKW: core::ops::RangeInclusive<u64> = 5..=7;
+    const OFD_GETLK_TO_SETLKW: core::ops::RangeInclusive<u64> = 36..=38;
+    let command = call.args[1];
+    call.nr == nr::FLOCK
+        || call.nr == nr::FCNTL && (GETLK_TO_SETLKW.contains(&command) || OFD_GETLK_TO_SETLKW.contains(&command))
 }
 
 /// Calls that read a pool through a descriptor.

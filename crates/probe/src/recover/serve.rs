@@ -1,4 +1,4 @@
-//! The fork server: at the first use of a pool the process stops and forks whenever the host asks for a run.
+//! The fork server: at the first use of a pool, or the first lock on a file, the process stops and forks whenever the host asks for a run.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};
@@ -65,6 +65,7 @@ impl Snapshot {
         const SEEK_SET: u64 = 0;
         for &(fd, position) in &self.positions {
             sys!(nr::LSEEK, fd, position, SEEK_SET);
+            unlock(fd);
         }
         let control = control();
         control.virtual_ns.store(self.virtual_ns, Ordering::Relaxed);
@@ -97,6 +98,26 @@ fn positions() -> Vec<(i32, i64)> {
     const USUAL: i32 = 256;
     let all = (0..USUAL).filter(|fd| !matches!(fd, 1 | 2)).map(|fd| (fd, sys!(nr::LSEEK, fd, 0, SEEK_CUR)));
     all.filter(|(_, position)| *position >= 0).collect()
+}
+
+/// A run that ended leaves its locks with a descriptor that the server has as well. None was there when it began.
+fn unlock(fd: i32) {
+    const LOCK_UN: u64 = 8;
+    const F_OFD_SETLK: u64 = 37;
+    const F_UNLCK: u16 = 2;
+    /// `struct flock` of 64-bit systems: type and whence, start, length (0: all), process.
+    #[repr(C)]
+    struct Flock(u16, u16, i64, i64, i32);
+    sys!(nr::FLOCK, fd, LOCK_UN);
+    let all = Flock(F_UNLCK, 0, 0, 0, 0);
+    sys!(nr::FCNTL, fd, F_OFD_SETLK, &raw const all);
+}
+
+/// A lock on a file is about to be taken. The server must not have it: runs would be refused what they get alone.
+pub fn first_lock(thread: &mut Thread) {
+    if is_alone() {
+        first_use(thread);
+    }
 }
 
 /// A pool is about to be used. Returns in the process that shall go on with it.

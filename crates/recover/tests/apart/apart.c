@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -37,6 +38,13 @@ static int put(const char *path, char byte)
 	return 0;
 }
 
+/* A lock on the whole file: of this process, or of the descriptor. */
+static int lock(int fd, int how)
+{
+	struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	return fcntl(fd, how, &all);
+}
+
 int main(int argc, char **argv)
 {
 	const char *act = argv[1];
@@ -45,6 +53,13 @@ int main(int argc, char **argv)
 	/* Open before the pool is used: every run shares them with the server. */
 	int log = open("log", O_CREAT | O_RDWR | O_APPEND, 0600);
 	int before = open("neighbour", O_RDONLY);
+	int locked = open("sub/file", O_CREAT | O_RDWR, 0600);
+	if (!strcmp(act, "record-lock") && lock(locked, F_SETLK))
+		return 3;
+	if (!strcmp(act, "file-lock") && flock(locked, LOCK_EX | LOCK_NB))
+		return 3;
+	if (!strcmp(act, "descriptor-lock") && lock(locked, F_OFD_SETLK))
+		return 3;
 	int pool = argc > 2 ? open(argv[2], O_RDWR) : -1;
 	if (pool < 0 || log < 0 || before < 0)
 		return 5;
@@ -82,6 +97,27 @@ int main(int argc, char **argv)
 		if (touch("lock"))
 			return 3;
 		abort();
+	}
+	if (!strcmp(act, "record-lock"))
+		return lock(locked, F_SETLK) ? 3 : 0;
+	/* The descriptor has it, so another one cannot; once it is given back, it can. */
+	if (!strcmp(act, "file-lock")) {
+		int other = open("sub/file", O_RDWR);
+		if (!flock(other, LOCK_EX | LOCK_NB) || flock(locked, LOCK_UN) || flock(other, LOCK_EX | LOCK_NB))
+			return 3;
+		return flock(other, LOCK_UN) || flock(locked, LOCK_EX | LOCK_NB) ? 3 : 0;
+	}
+	if (!strcmp(act, "descriptor-lock")) {
+		int other = open("sub/file", O_RDWR);
+		return lock(other, F_OFD_SETLK) ? 0 : 3;
+	}
+	/* Taken after the pool is opened, on a descriptor that every run shares with the server. */
+	if (!strcmp(act, "late-lock")) {
+		int other = open("sub/file", O_RDWR);
+		if (flock(other, LOCK_EX | LOCK_NB) || lock(other, F_OFD_SETLK))
+			return 3;
+		close(other);
+		return flock(locked, LOCK_EX | LOCK_NB) || lock(locked, F_OFD_SETLK) ? 4 : 0;
 	}
 	if (!strcmp(act, "outside"))
 		return put(getenv("OUTSIDE"), 'x');
