@@ -130,7 +130,7 @@ pub fn fate(reader: &TraceReader, store: &StoreInfo) -> Result<Fate, ReadError> 
     let mut events = reader.events_in(EventId(store.event.0 + 1)..end);
     let mut epoch_over = false;
     let mut durable = Fate::Durable;
-    let mut asked_by: Option<ThreadId> = store.streams.then_some(store.thread);
+    let mut flush_pending: Option<ThreadId> = store.streams.then_some(store.thread);
     while let Some((id, event)) = events.next_with_id()? {
         let covers = |place: Place, len: u64| {
             let start = line.start().offset.0;
@@ -139,17 +139,19 @@ pub fn fate(reader: &TraceReader, store: &StoreInfo) -> Result<Fate, ReadError> 
         match event.kind {
             EventKind::Flush { kind, target: FlushTarget::Pool(place) } if LineId::of(place) == line => match kind {
                 FlushKind::Clflush => return Ok(durable),
-                FlushKind::Clwb | FlushKind::Clflushopt => asked_by = Some(event.thread),
+                FlushKind::Clwb | FlushKind::Clflushopt => flush_pending = Some(event.thread),
                 FlushKind::Cldemote => {}
             },
-            EventKind::Fence { .. } | EventKind::Rmw { .. } if asked_by == Some(event.thread) => return Ok(durable),
+            EventKind::Fence { .. } | EventKind::Rmw { .. } if flush_pending == Some(event.thread) => {
+                return Ok(durable);
+            }
             EventKind::Fence { .. } | EventKind::Rmw { .. } if event.thread == store.thread => epoch_over = true,
             EventKind::Msync { place, len } if covers(place, len) => return Ok(durable),
             EventKind::Fsync { pool, .. } if pool == line.pool => return Ok(durable),
             _ => {}
         }
         let again = StoreInfo::of(id, &event).is_some_and(|other| other.touches(line));
-        if again && epoch_over && asked_by.is_none() {
+        if again && epoch_over && flush_pending.is_none() {
             durable = Fate::ByAccident;
         }
     }

@@ -165,13 +165,15 @@ fn joined(mut stretches: Vec<(EventId, EventId)>) -> Vec<(EventId, EventId)> {
 /// The locked instruction before `at` that completes a flush of the store's line.
 fn completed_by(reader: &TraceReader, store: &StoreInfo, at: EventId) -> Result<Option<Site>, ReadError> {
     let mut events = reader.events_in(EventId(store.event.0 + 1)..at);
-    let mut asked_by = store.streams.then_some(store.thread);
+    let mut flush_pending = store.streams.then_some(store.thread);
     while let Some((_, event)) = events.next_with_id()? {
         match event.kind {
             EventKind::Flush { target: FlushTarget::Pool(place), .. } if LineId::of(place) == store.line => {
-                asked_by = Some(event.thread);
+                flush_pending = Some(event.thread);
             }
-            EventKind::Rmw { .. } | EventKind::Fence { kind: FenceKind::Locked } if asked_by == Some(event.thread) => {
+            EventKind::Rmw { .. } | EventKind::Fence { kind: FenceKind::Locked }
+                if flush_pending == Some(event.thread) =>
+            {
                 return Ok(Some(Site { pc: event.pc, context: event.context }));
             }
             _ => {}

@@ -119,7 +119,7 @@ impl Case {
     fn slowly(&self, done: impl Iterator<Item = usize>, next: usize) -> Vec<u8> {
         let text = self.workload.text();
         let rest = next..(next + OPERATIONS_AFTER).min(OPERATIONS);
-        let done = done.map(|number| self.workload.stretch(number..number + 1));
+        let done = done.map(|number| self.workload.byte_range(number..number + 1));
         let byte_ranges = done.chain(self.workload.byte_ranges(rest));
         let input: Vec<u8> = byte_ranges.flat_map(|s| &text[s.start as usize..s.end as usize]).copied().collect();
         let fresh = tempfile::tempdir_in(self.folder.path()).expect("writable");

@@ -261,7 +261,7 @@ impl Executor {
     fn start(&self, input: &[u8]) -> Result<Server, ExecuteError> {
         let mut command = self.subject.command.clone();
         command.stdin = match self.subject.delivery {
-            Delivery::Operations => Input::Operations(Operations { text: Arc::from(input), stretches: Vec::new() }),
+            Delivery::Operations => Input::Operations(Operations { text: Arc::from(input), byte_ranges: Vec::new() }),
             Delivery::Stdin => Input::Bytes(input.to_vec()),
             Delivery::File(_) | Delivery::Arguments => Input::Empty,
         };

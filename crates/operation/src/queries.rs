@@ -115,7 +115,7 @@ mod tests {
         assert!(asked.contains(&100), "what is about everything is always asked");
         assert!((46..54).all(|key| asked.contains(&key)), "{asked:?}");
         assert_ne!(workload.queries(50), workload.queries(51));
-        let bytes: u64 = workload.byte_ranges(50..52).iter().map(|stretch| stretch.end - stretch.start).sum();
+        let bytes: u64 = workload.byte_ranges(50..52).iter().map(|byte_range| byte_range.end - byte_range.start).sum();
         let wanted: usize = workload.numbers(50..52).map(|number| workload.shown(number).len() + 1).sum();
         assert_eq!(bytes as usize, wanted);
     }

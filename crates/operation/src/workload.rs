@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use recover::command::{MAX_ANSWERS, MAX_STRETCHES};
+use recover::command::{MAX_ANSWERS, MAX_BYTE_RANGES};
 use serde::{Deserialize, Serialize};
 
 use crate::grammar::LineOrder;
@@ -170,7 +170,7 @@ impl Workload {
 
     /// A process that recovered is asked at most so many queries of the readback.
     pub fn limit_queries(&mut self, most: usize) {
-        self.queries.limit(most.min(MAX_STRETCHES - 1 - MAX_PARTS));
+        self.queries.limit(most.min(MAX_BYTE_RANGES - 1 - MAX_PARTS));
     }
 
     /// How many that are.
@@ -188,7 +188,7 @@ impl Workload {
     /// What such a run reads.
     pub fn byte_ranges(&self, range: Range<usize>) -> Vec<Range<u64>> {
         let queries = self.readback_ranges(range.start);
-        [self.stretch(range)].into_iter().chain(queries).filter(|stretch| !stretch.is_empty()).collect()
+        [self.byte_range(range)].into_iter().chain(queries).filter(|byte_range| !byte_range.is_empty()).collect()
     }
 
     /// The queries that are asked after a crash before operation `next`.
@@ -209,8 +209,8 @@ impl Workload {
         self.queries.asked(next)
     }
 
-    /// These operations, as one stretch of the text.
-    pub fn stretch(&self, range: Range<usize>) -> Range<u64> {
+    /// These operations, as one byte range of the text.
+    pub fn byte_range(&self, range: Range<usize>) -> Range<u64> {
         merged(&self.operations[range])
     }
 
@@ -224,7 +224,7 @@ impl Workload {
     }
 }
 
-/// Adjacent lines are one stretch.
+/// Adjacent lines are one byte range.
 fn merged(lines: &[Range<u64>]) -> Range<u64> {
     match lines {
         [first, .., last] => first.start..last.end,
@@ -253,16 +253,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_and_stretches() {
+    fn lines_and_byte_ranges() {
         let workload = Workload::new(b"i 1 2\nd 1\ng 1", b"g 1\nn\n").unwrap();
         assert_eq!((workload.count(), workload.readback_count()), (3, 2));
         assert_eq!(workload.shown(0), "i 1 2");
         assert_eq!(workload.shown(4), "n");
         assert_eq!(workload.kind(1), "d");
         let text = |range: Range<u64>| workload.slice(&range).to_vec();
-        assert_eq!(text(workload.stretch(1..3)), b"d 1\ng 1\n");
+        assert_eq!(text(workload.byte_range(1..3)), b"d 1\ng 1\n");
         assert_eq!(text(workload.readback_range()), b"g 1\nn\n");
-        assert_eq!(workload.stretch(2..2), 0..0);
+        assert_eq!(workload.byte_range(2..2), 0..0);
         assert_eq!(workload.numbers(1..2).collect::<Vec<_>>(), [1, 3, 4]);
     }
 

@@ -201,7 +201,7 @@ impl Domain {
     }
 
     /// Lines on which the thread has asked for stores that are still pending.
-    pub(crate) fn asked_by(&self, thread: ThreadId) -> Vec<(Slot, Mark)> {
+    pub(crate) fn flush_pending(&self, thread: ThreadId) -> Vec<(Slot, Mark)> {
         let mut slots = self.threads.asked(thread).to_vec();
         slots.sort_unstable();
         slots.dedup();

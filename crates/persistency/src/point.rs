@@ -141,14 +141,14 @@ impl<'t> LineView<'t> {
 
 /// A line of which a thread has asked for stores that no fence has completed.
 #[derive(Clone, Copy, Debug)]
-pub struct AskedLine<'t> {
+pub struct PendingFlush<'t> {
     pub line: LineView<'t>,
     mark: Mark,
 }
 
-impl<'t> AskedLine<'t> {
+impl<'t> PendingFlush<'t> {
     pub(crate) fn new(line: LineView<'t>, mark: Mark) -> Self {
-        AskedLine { line, mark }
+        PendingFlush { line, mark }
     }
 
     /// The pending stores that the thread's flushes asked for.

@@ -7,7 +7,7 @@ use crate::effect::{Effect, FenceEffect, FlushEffect, FlushVerdict, SettledStore
 use crate::line::{ByteMask, GRANULE_BYTES, LINE_BYTES, LineId};
 use crate::model::{Barrier, Model, Stored};
 use crate::pending::Origin;
-use crate::point::{AskedLine, CrashPoint, LineView};
+use crate::point::{CrashPoint, LineView, PendingFlush};
 use crate::range::{line_parts, page_lines, whole_lines};
 
 /// The state of PM along a trace: feed it every event, in order; ask it in between.
@@ -89,9 +89,11 @@ impl Tracker {
     }
 
     /// What the thread flushed or streamed and has not fenced, by ascending line. Ask before its `ThreadEnd`.
-    pub fn asked_by(&self, thread: ThreadId) -> Vec<AskedLine<'_>> {
-        let asked = self.domain.asked_by(thread).into_iter();
-        asked.map(|(slot, mark)| AskedLine::new(LineView::new(self.domain.line(slot), self.detail()), mark)).collect()
+    pub fn flush_pending(&self, thread: ThreadId) -> Vec<PendingFlush<'_>> {
+        let asked = self.domain.flush_pending(thread).into_iter();
+        asked
+            .map(|(slot, mark)| PendingFlush::new(LineView::new(self.domain.line(slot), self.detail()), mark))
+            .collect()
     }
 
     /// What a power failure here could leave. Sorts the dirty lines: not for every event of a long trace.

@@ -177,17 +177,17 @@ fn a_thread_leaves_behind_what_it_did_not_fence() {
     run.clwb(A, 64);
     run.store(A, 64, &[2; 8]);
     run.stream(A, 128, &[3; 8]);
-    let asked = run.tracker.asked_by(A);
+    let asked = run.tracker.flush_pending(A);
     let flushed: Vec<_> = asked.iter().flat_map(|asked| asked.flushed().map(|store| store.event.0)).collect();
     let streamed: Vec<_> = asked.iter().flat_map(|asked| asked.streamed().map(|store| store.event.0)).collect();
     assert_eq!((flushed, streamed), (vec![0], vec![4]));
-    assert_eq!(run.tracker.asked_by(B).len(), 0);
+    assert_eq!(run.tracker.flush_pending(B).len(), 0);
     let unasked: Vec<_> = run.tracker.line(line(1)).unwrap().unasked().map(|store| store.event.0).collect();
     assert_eq!(unasked, [3]);
     assert_eq!(run.tracker.line(line(1)).unwrap().asking_threads().collect::<Vec<_>>(), [A]);
 
     assert_eq!(run.step(A, EventKind::ThreadEnd).effect, Effect::ThreadEnded);
-    assert_eq!(run.tracker.asked_by(A).len(), 0);
+    assert_eq!(run.tracker.flush_pending(A).len(), 0);
     assert_eq!(run.tracker.line(line(1)).unwrap().asking_threads().count(), 0);
     assert_eq!(run.fence(A).stores, 0);
     assert_eq!(run.tracker.dirty_line_count(), 3);
@@ -273,7 +273,7 @@ fn a_thread_that_never_fences_takes_no_memory_for_lines_that_others_settle() {
         run.flush(A, FlushKind::Clflush, n * 64);
     }
     assert_eq!(run.tracker.dirty_line_count(), 0);
-    assert_eq!(run.tracker.asked_by(B).len(), 0);
+    assert_eq!(run.tracker.flush_pending(B).len(), 0);
     assert_eq!(run.fence(B).lines_asked, 0);
 }
 
@@ -363,7 +363,7 @@ fn a_fence_completes_however_many_lines_were_flushed() {
         }
     }
     let settled_by_others = count.div_ceil(3);
-    assert_eq!(run.tracker.asked_by(A).len() as u64, count - settled_by_others);
+    assert_eq!(run.tracker.flush_pending(A).len() as u64, count - settled_by_others);
     let effect = run.fence(A);
     assert_eq!((effect.flushes, effect.stores), (count, count - settled_by_others));
     assert_eq!(run.tracker.dirty_line_count(), 0);

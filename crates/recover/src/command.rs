@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use wire::recover::{MAX_ANSWERS, MAX_STRETCHES};
+pub use wire::recover::{MAX_ANSWERS, MAX_BYTE_RANGES};
 
 /// What a run finds on its standard input.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,14 +26,14 @@ pub enum Input {
 pub struct Operations {
     /// All of them.
     pub text: Arc<[u8]>,
-    /// Those of the run, in this order: stretches of whole lines, at most [`MAX_STRETCHES`].
-    pub stretches: Vec<Range<u64>>,
+    /// Those of the run, in this order: byte ranges of whole lines, at most [`MAX_BYTE_RANGES`].
+    pub byte_ranges: Vec<Range<u64>>,
 }
 
 impl Operations {
     /// What the run reads.
     pub fn bytes(&self) -> Vec<u8> {
-        self.stretches.iter().flat_map(|s| &self.text[s.start as usize..s.end as usize]).copied().collect()
+        self.byte_ranges.iter().flat_map(|s| &self.text[s.start as usize..s.end as usize]).copied().collect()
     }
 }
 

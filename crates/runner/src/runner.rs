@@ -190,7 +190,7 @@ impl Runner {
                 // Its standard input is empty.
                 Asking::Resumed(_) => Arc::default(),
             };
-            plan.recovery.stdin = Input::Operations(Operations { text, stretches: Vec::new() });
+            plan.recovery.stdin = Input::Operations(Operations { text, byte_ranges: Vec::new() });
         }
         let machines = plan.served.as_ref().and_then(|served| served.machines.as_ref());
         let machine = machines.map(|machines| machines.machine()).transpose()?;
@@ -476,7 +476,7 @@ impl Runner {
                 Asking::Fed => {
                     let text = Arc::clone(equivalence.workload.text());
                     command.stdin =
-                        Input::Operations(Operations { text, stretches: equivalence.byte_ranges(position) });
+                        Input::Operations(Operations { text, byte_ranges: equivalence.byte_ranges(position) });
                 }
                 Asking::Resumed(templates) => {
                     let end = equivalence.expected.asked(position).end;

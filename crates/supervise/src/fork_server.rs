@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use trace::event::ExitStatus;
 use wire::cover::COVER_BYTES;
 use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
-use wire::recover::{MAX_ANSWERS, MAX_STRETCHES, NOTES_BYTES, OUTSIDE_BYTES, Recovery, go_on, state};
+use wire::recover::{MAX_ANSWERS, MAX_BYTE_RANGES, NOTES_BYTES, OUTSIDE_BYTES, Recovery, go_on, state};
 
 use crate::mounts::Mounts;
 use crate::probe::{
@@ -144,14 +144,14 @@ impl ForkServer {
         self.launched.start_error()
     }
 
-    /// The operations of the next run: stretches of the file behind standard input, at most [`MAX_STRETCHES`].
-    pub fn give(&self, stretches: &[Range<u64>]) {
+    /// The operations of the next run: byte ranges of the file behind standard input, at most [`MAX_BYTE_RANGES`].
+    pub fn give(&self, byte_ranges: &[Range<u64>]) {
         let recovery = self.recovery();
-        for (own, stretch) in recovery.stretches.iter().zip(stretches) {
-            own.from.store(stretch.start, Ordering::Relaxed);
-            own.to.store(stretch.end, Ordering::Relaxed);
+        for (own, byte_range) in recovery.byte_ranges.iter().zip(byte_ranges) {
+            own.from.store(byte_range.start, Ordering::Relaxed);
+            own.to.store(byte_range.end, Ordering::Relaxed);
         }
-        recovery.stretch_count.store(stretches.len().min(MAX_STRETCHES) as u32, Ordering::Relaxed);
+        recovery.byte_range_count.store(byte_ranges.len().min(MAX_BYTE_RANGES) as u32, Ordering::Relaxed);
     }
 
     /// How long the standard output was at each boundary between operations of the last run.

@@ -18,8 +18,8 @@ pub const MAX_SUBSTITUTES: usize = 64;
 pub const MAX_ROOTS: usize = 16;
 /// Room for the description of a crash inside recovery.
 pub const CRASH_BYTES: usize = 16 << 10;
-/// Stretches of the operations that a run can be given.
-pub const MAX_STRETCHES: usize = 1024;
+/// Byte ranges of the operations that a run can be given.
+pub const MAX_BYTE_RANGES: usize = 1024;
 /// Operations of a run whose answers can be told apart.
 pub const MAX_ANSWERS: usize = 1 << 16;
 
@@ -146,7 +146,7 @@ pub const fn name_hash(path: &[u8]) -> u64 {
 /// Bytes of the file behind standard input: whole lines, each an operation.
 #[repr(C)]
 #[derive(Debug)]
-pub struct Stretch {
+pub struct ByteRange {
     pub from: AtomicU64,
     pub to: AtomicU64,
 }
@@ -187,10 +187,10 @@ pub struct Recovery {
     /// Where in its input, in bytes, the next run stops to be forked itself; or [`NOWHERE`].
     pub stop_at: AtomicU64,
     /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
-    pub stretch_count: AtomicU32,
-    pub stretches: [Stretch; MAX_STRETCHES],
-    /// The stretch that is being read, and how far into the file.
-    pub stretch: AtomicU32,
+    pub byte_range_count: AtomicU32,
+    pub byte_ranges: [ByteRange; MAX_BYTE_RANGES],
+    /// The byte range that is being read, and how far into the file.
+    pub byte_range: AtomicU32,
     pub offset: AtomicU64,
     /// How many reads of standard input came where an operation was over (the end of the input is one), and how long the
     /// standard output was at each.

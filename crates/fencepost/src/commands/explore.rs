@@ -24,6 +24,7 @@ use solve::smt::Process;
 use solve::solver::{Embedded, Solver, Stages};
 use trace::TraceReader;
 
+use super::options::crash::duration;
 use super::options::driver::DriverOptions;
 use super::options::operation::grammar;
 use super::options::rule::RuleOptions;
@@ -75,9 +76,9 @@ pub struct Explore {
     /// Which branch to solve next.
     #[arg(long, value_enum, value_name = "STRATEGY", default_value_t = Search::PmAware)]
     search: Search,
-    /// How long to explore, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 60)]
-    time: u64,
+    /// How long to explore: 30s, 5m, 2h.
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
+    time: Duration,
     /// Stop after N runs of the program.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     runs: u64,
@@ -90,9 +91,9 @@ pub struct Explore {
     /// Time limit of one solver query, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 2000)]
     query_limit: u64,
-    /// Time limit of one run, in seconds.
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    run_limit: u64,
+    /// Time limit of one run.
+    #[arg(long, value_name = "TIME", default_value = "10s", value_parser = duration)]
+    run_limit: Duration,
     /// `embedded`, or an SMT-LIB 2 solver to ask if the embedded one gives up: z3, cvc5, bitwuzla, or a path.
     /// [default: one that is installed]
     #[arg(long, value_name = "SOLVER")]
@@ -178,7 +179,7 @@ impl Explore {
         fs::create_dir_all(&self.output)
             .map_err(|error| usage(&format_args!("cannot make {}: {error}", self.output.display())))?;
         let watch = registry::watches(&self.active());
-        let limit = Duration::from_secs(self.run_limit.max(1));
+        let limit = self.run_limit.max(Duration::from_secs(1));
         let mut runner =
             Runner::new(&command, shape, &self.pm, &watch, folder.path(), limit).map_err(|error| usage(&error))?;
         say_choice(code_path::choose_for(&self.command, &mut runner.env));
@@ -191,7 +192,7 @@ impl Explore {
             Search::Random => Strategy::Random,
         };
         let explorer = Explorer::new(strategy, stages, self.random_seed, Vec::new());
-        let limits = Limits { time: Duration::from_secs(self.time), runs: self.runs };
+        let limits = Limits { time: self.time, runs: self.runs };
         let mut session = Session::new(runner, explorer, limits, self.reach.clone());
         let mut outcome = Outcome { command, begun: Some(Instant::now()), ..Outcome::default() };
         let start = Instant::now();

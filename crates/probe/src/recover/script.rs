@@ -1,43 +1,43 @@
-//! Operations of a run: lines of the file behind standard input, of which the host names stretches. What was written to
+//! Operations of a run: lines of the file behind standard input, of which the host names byte ranges. What was written to
 //! standard output up to each read is told, so that the host can take the answers apart.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;
 
-use wire::recover::{MAX_ANSWERS, MAX_STRETCHES};
+use wire::recover::{MAX_ANSWERS, MAX_BYTE_RANGES};
 
 use crate::pm::pools::Stat;
 use crate::ring::control;
 use crate::sys::{nr, sys};
 
-/// A run begins: from the first stretch on.
+/// A run begins: from the first byte range on.
 pub fn rewind() {
     let recovery = &control().recovery;
-    recovery.stretch.store(0, Ordering::Relaxed);
+    recovery.byte_range.store(0, Ordering::Relaxed);
     recovery.offset.store(first(0), Ordering::Relaxed);
 }
 
-/// Where the next line is in the file, if that is in the first stretch.
+/// Where the next line is in the file, if that is in the first byte range.
 pub fn place() -> Option<u64> {
     let recovery = &control().recovery;
-    (recovery.stretch.load(Ordering::Relaxed) == 0).then(|| recovery.offset.load(Ordering::Relaxed))
+    (recovery.byte_range.load(Ordering::Relaxed) == 0).then(|| recovery.offset.load(Ordering::Relaxed))
 }
 
-fn first(stretch: usize) -> u64 {
-    control().recovery.stretches.get(stretch).map_or(0, |s| s.from.load(Ordering::Relaxed))
+fn first(byte_range: usize) -> u64 {
+    control().recovery.byte_ranges.get(byte_range).map_or(0, |s| s.from.load(Ordering::Relaxed))
 }
 
 /// The next bytes, through this descriptor, at most up to the end of a line; empty at the end of the operations.
 pub fn read(fd: i32, most: usize) -> Vec<u8> {
     let recovery = &control().recovery;
-    let count = recovery.stretch_count.load(Ordering::Relaxed) as usize;
+    let count = recovery.byte_range_count.load(Ordering::Relaxed) as usize;
     loop {
-        let stretch = recovery.stretch.load(Ordering::Relaxed) as usize;
-        if stretch >= count.min(MAX_STRETCHES) {
+        let byte_range = recovery.byte_range.load(Ordering::Relaxed) as usize;
+        if byte_range >= count.min(MAX_BYTE_RANGES) {
             return Vec::new();
         }
         let (at, end) =
-            (recovery.offset.load(Ordering::Relaxed), recovery.stretches[stretch].to.load(Ordering::Relaxed));
+            (recovery.offset.load(Ordering::Relaxed), recovery.byte_ranges[byte_range].to.load(Ordering::Relaxed));
         if at < end {
             let mut bytes = alloc::vec![0u8; most.min((end - at) as usize)];
             let got = sys!(nr::PREAD64, fd, bytes.as_mut_ptr(), bytes.len(), at).max(0) as usize;
@@ -48,8 +48,8 @@ pub fn read(fd: i32, most: usize) -> Vec<u8> {
             recovery.offset.store(at + bytes.len() as u64, Ordering::Relaxed);
             return bytes;
         }
-        recovery.stretch.store(stretch as u32 + 1, Ordering::Relaxed);
-        recovery.offset.store(first(stretch + 1), Ordering::Relaxed);
+        recovery.byte_range.store(byte_range as u32 + 1, Ordering::Relaxed);
+        recovery.offset.store(first(byte_range + 1), Ordering::Relaxed);
     }
 }
 

@@ -37,7 +37,7 @@ struct Snapshot {
     process: u32,
     /// Of a line.
     inside: u32,
-    stretch: u32,
+    byte_range: u32,
     offset: u64,
     /// Of files that were open at the fork point, which every run shares with the server.
     positions: Vec<(i32, i64)>,
@@ -55,7 +55,7 @@ impl Snapshot {
             thread: control.next_thread.load(Ordering::Relaxed),
             process: control.next_process.load(Ordering::Relaxed),
             inside: control.operations.inside.load(Ordering::Relaxed),
-            stretch: control.recovery.stretch.load(Ordering::Relaxed),
+            byte_range: control.recovery.byte_range.load(Ordering::Relaxed),
             offset: control.recovery.offset.load(Ordering::Relaxed),
             positions: positions(),
         }
@@ -81,7 +81,7 @@ impl Snapshot {
         control.order_lock.store(0, Ordering::Relaxed);
         control.operations.inside.store(self.inside, Ordering::Relaxed);
         let recovery = &control.recovery;
-        recovery.stretch.store(self.stretch, Ordering::Relaxed);
+        recovery.byte_range.store(self.byte_range, Ordering::Relaxed);
         recovery.offset.store(self.offset, Ordering::Relaxed);
         recovery.flags.store(0, Ordering::Relaxed);
         recovery.killed_by.store(0, Ordering::Relaxed);

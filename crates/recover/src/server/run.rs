@@ -124,7 +124,7 @@ impl Server {
             place: slot.place().to_owned(),
             stdin: input(&command.stdin).map_err(system("prepare the standard input"))?,
             operations: match &command.stdin {
-                Input::Operations(operations) => Some(operations.stretches.clone()),
+                Input::Operations(operations) => Some(operations.byte_ranges.clone()),
                 _ => None,
             },
             stdout: Stream::create().map_err(system("keep the standard output"))?,
@@ -154,9 +154,9 @@ impl Server {
         })
     }
 
-    /// The operations of the runs to come: stretches of those that the command was made with.
-    pub fn give(&mut self, stretches: Vec<Range<u64>>) {
-        self.operations = Some(stretches);
+    /// The operations of the runs to come: byte ranges of those that the command was made with.
+    pub fn give(&mut self, byte_ranges: Vec<Range<u64>>) {
+        self.operations = Some(byte_ranges);
     }
 
     /// Runs to come count what they do, and may make their pools. What they read is not told.

@@ -42,7 +42,7 @@ impl ReferenceRuns<'_> {
         let Some((server, slot, plan)) = self.runner.stage() else {
             return Err(RunnerError::Server(ServerError::Refused("native mode was asked for".into())).into());
         };
-        let begun = server.reference_run(slot, vec![workload.stretch(0..count)], &plan.limits, ends_matter);
+        let begun = server.reference_run(slot, vec![workload.byte_range(0..count)], &plan.limits, ends_matter);
         let (mut live, mut step) = begun.map_err(RunnerError::from)?;
         for number in 0..=count {
             if !goes_on(number) {

@@ -75,7 +75,7 @@ impl ReferenceRuns<'_> {
 
     fn run_natively(&mut self, byte_ranges: Vec<Range<u64>>) -> Result<RunReport, ReferenceError> {
         let text = std::sync::Arc::clone(self.plan.workload.text());
-        let run = self.runner.native_run(Operations { text, stretches: byte_ranges })?;
+        let run = self.runner.native_run(Operations { text, byte_ranges })?;
         self.is_whole(run)
     }
 }

@@ -239,8 +239,8 @@ impl<'a> ReferenceRuns<'a> {
 
     pub(crate) fn all(&self) -> Vec<std::ops::Range<u64>> {
         let workload = &self.plan.workload;
-        let all = [workload.stretch(0..workload.count()), workload.readback_range()];
-        all.into_iter().filter(|stretch| !stretch.is_empty()).collect()
+        let all = [workload.byte_range(0..workload.count()), workload.readback_range()];
+        all.into_iter().filter(|byte_range| !byte_range.is_empty()).collect()
     }
 
     /// Puts the pools into the slot as they were when operation `number` began, or after the last one.
@@ -268,7 +268,7 @@ impl<'a> ReferenceRuns<'a> {
                 server.give(byte_ranges);
                 server.run(slot, &plan.limits).map_err(RunnerError::from)?
             }
-            None => self.runner.native_run(Operations { text, stretches: byte_ranges })?,
+            None => self.runner.native_run(Operations { text, byte_ranges })?,
         };
         self.is_whole(run)
     }
@@ -301,16 +301,16 @@ impl<'a> ReferenceRuns<'a> {
         let late = ReferenceError::OutOfStep { number, operation: workload.shown(number) };
         // The last one that seems to be answered, asked alone: if it is not, what it seemed to say was of one before it.
         let alone = (0..all).rev().find(|number| !silent(number));
-        let stretch = alone.map(|number| match number.checked_sub(workload.count()) {
+        let byte_range = alone.map(|number| match number.checked_sub(workload.count()) {
             Some(query) => workload.query_range(query),
-            None => workload.stretch(number..number + 1),
+            None => workload.byte_range(number..number + 1),
         });
         self.show(0)?;
         let idle = farewell(&self.run(Vec::new())?, 0);
         // Something is said at the end that is not said without operations.
-        if let Some(stretch) = stretch {
+        if let Some(byte_range) = byte_range {
             self.show(0)?;
-            let single = self.run(vec![stretch])?;
+            let single = self.run(vec![byte_range])?;
             let unanswered = Answers::of(&single, 1).bytes().is_empty();
             return if unanswered && farewell(&single, 1) != idle { Err(late) } else { Ok(()) };
         }
