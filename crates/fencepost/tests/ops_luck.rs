@@ -190,9 +190,11 @@ fn a_program_that_cannot_do_without_an_operation() {
     let case = case(&["-DBUG"]);
     let bug = check(&case, "fragile");
     assert_eq!(bug.code, Some(1), "{}{}", bug.out, bug.err);
-    let told =
-        "recovery succeeded, but in operation 2 (`get 1`) the program was killed by SIGSEGV in look_up (reader+0x";
-    assert!(bug.out.contains(told), "{}", bug.out);
+    // Each of the puts can be lost, and they are one bug: which loss is shown does not matter.
+    let told = ["operation 2 (`get 1`)", "`get 1`", "`get 2`"].map(|what| {
+        format!("recovery succeeded, but in {what} the program was killed by SIGSEGV in look_up (reader+0x")
+    });
+    assert!(told.iter().any(|told| bug.out.contains(told)), "{}", bug.out);
     let id = bug.out.split("fencepost replay ").nth(1).and_then(|rest| rest.split('`').next()).expect("a command");
     case.run(&["replay", id]).expect(1, &["reproduced: recovery, or an operation after it, was killed by SIGSEGV"]);
 }

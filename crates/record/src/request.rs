@@ -13,7 +13,7 @@
 //! request.options.operations_stdin = true;
 //! request.env.push(("PMEM_IS_PMEM_FORCE".into(), "1".into()));
 //! let recorded = request.run(&StopRequest::new())?;
-//! println!("{} events", recorded.summary.events);
+//! println!("{} events", recorded.summary.events.0);
 //! // What the program answered is in `answers` now.
 //! # Ok(())
 //! # }
