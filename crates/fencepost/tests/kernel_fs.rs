@@ -102,7 +102,7 @@ fn stonefs(name: &str, bug: u32, budget: &str) -> Result<(Vec<Value>, Value), Fa
 }
 
 fn twin() -> Result<(), Failed> {
-    let (findings, summary) = stonefs("twin", 0, "60s")?;
+    let (findings, summary) = stonefs("twin", 0, "30s")?;
     if !findings.is_empty() {
         return Err(format!("the correct twin has findings: {findings:#?}").into());
     }
