@@ -463,9 +463,12 @@ impl CheckSession<'_> {
         let mut clusters = own.map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
         // First all that makes a finding one, then what is shown beside it: that can do without if time is short.
         let mut confirmed = Vec::new();
-        for Explained { mut finding, causes: numbers } in
-            explain(causes, &crash_paths, self.reader.tables(), self.libraries)
-        {
+        let mut explained: Vec<(usize, Explained)> =
+            explain(causes, &crash_paths, self.reader.tables(), self.libraries).into_iter().enumerate().collect();
+        // A hang takes all the time that a run may take, twice: the others do not wait for it.
+        let hangs = |&number: &usize| causes[number].verdict.symptom().is_some_and(Symptom::is_hang);
+        explained.sort_by_key(|(_, explained)| explained.causes.first().is_some_and(hangs));
+        for (place, Explained { mut finding, causes: numbers }) in explained {
             if !wants(&mut finding) {
                 continue;
             }
@@ -488,9 +491,10 @@ impl CheckSession<'_> {
                 notes.push(RunNote::NotReproduced { finding: finding.id, title: Box::new(finding.title) });
                 continue;
             };
-            confirmed.push((finding, cause, numbers));
+            confirmed.push((place, finding, cause, numbers));
         }
-        for (mut finding, cause, numbers) in confirmed {
+        confirmed.sort_by_key(|(place, ..)| *place);
+        for (_, mut finding, cause, numbers) in confirmed {
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
             self.place(&mut finding, runner);
             finding.notes.extend(hint(self.reader, self.options, cause)?);
