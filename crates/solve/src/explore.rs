@@ -208,8 +208,6 @@ impl Explorer {
                     }
                 }
                 Kind::Jump { .. } => 0,
-                // The same branches with another address are another beginning: a vector compare finds the first difference without a
-                // branch, and loads from there.
                 Kind::Address => {
                     borrowed.followed.arena.structure(step.condition).hash(&mut all);
                     continue;
@@ -225,7 +223,8 @@ impl Explorer {
                 side_of(step.kind).hash(&mut hasher);
             }
             let key = hasher.finish();
-            (edge, at).hash(&mut all);
+            // The same branches under other conditions are another beginning: a vector compare finds the first difference without a branch.
+            (edge, at, borrowed.followed.arena.structure(step.condition)).hash(&mut all);
             let whole = all.finish();
             side_of(step.kind).hash(&mut all);
             before.rotate_left(1);
