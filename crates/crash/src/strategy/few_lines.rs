@@ -12,57 +12,25 @@ use persistency::line::LineId;
 use persistency::point::{Content, LineView};
 use persistency::states::{Base, CrashState};
 
-use super::spec::{Reach, Strategy};
+use super::listed::Listed;
 use crate::view::{PointView, everything_of};
-
-pub struct FewLines {
-    states: Box<dyn Iterator<Item = CrashState>>,
-    left: u64,
-    capped: bool,
-}
-
-impl std::fmt::Debug for FewLines {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FewLines").field("left", &self.left).finish_non_exhaustive()
-    }
-}
 
 /// The contents that a line can deviate to from one base: the other extreme first.
 type Deviations = Vec<(LineId, Vec<Content>)>;
 
-impl FewLines {
-    pub fn new(view: &PointView<'_>, most: u32, cap: u64) -> Self {
-        let from_guaranteed = deviations(view, Base::Guaranteed);
-        let from_everything = deviations(view, Base::Everything);
-        let most = most as usize;
-        let bases = move |size: usize, part: Part| {
-            let guaranteed = sized(Base::Guaranteed, from_guaranteed.clone(), size, part);
-            guaranteed.chain(sized(Base::Everything, from_everything.clone(), size, part))
-        };
-        let again = bases.clone();
-        let extremes = (0..=most).flat_map(move |size| bases(size, Part::Extremes));
-        let others = (1..=most).flat_map(move |size| again(size, Part::Others));
-        let capped = (0..view.lines().len()).any(|index| !view.distinct_contents(index).are_all);
-        FewLines { states: Box::new(extremes.chain(others)), left: cap, capped }
-    }
-}
-
-impl Strategy for FewLines {
-    fn next(&mut self, _: &PointView<'_>) -> Option<CrashState> {
-        let state = self.states.next()?;
-        match self.left.checked_sub(1) {
-            Some(left) => self.left = left,
-            None => {
-                self.capped = true;
-                return None;
-            }
-        }
-        Some(state)
-    }
-
-    fn reach(&self) -> Reach {
-        if self.capped { Reach::Capped } else { Reach::Done }
-    }
+pub fn few_lines(view: &PointView<'_>, most: u32, cap: u64) -> Listed {
+    let from_guaranteed = deviations(view, Base::Guaranteed);
+    let from_everything = deviations(view, Base::Everything);
+    let most = most as usize;
+    let bases = move |size: usize, part: Part| {
+        let guaranteed = sized(Base::Guaranteed, from_guaranteed.clone(), size, part);
+        guaranteed.chain(sized(Base::Everything, from_everything.clone(), size, part))
+    };
+    let again = bases.clone();
+    let extremes = (0..=most).flat_map(move |size| bases(size, Part::Extremes));
+    let others = (1..=most).flat_map(move |size| again(size, Part::Others));
+    let capped = (0..view.lines().len()).any(|index| !view.distinct_contents(index).are_all);
+    Listed::new(extremes.chain(others), cap, capped)
 }
 
 fn deviations(view: &PointView<'_>, base: Base) -> Deviations {

@@ -13,7 +13,7 @@ use persistency::states::{Base, CrashState};
 use trace::event::{EventId, PoolId};
 
 use super::few_lines::combinations;
-use super::spec::{Reach, Strategy};
+use super::listed::Listed;
 use crate::view::{PointView, everything_of};
 
 const SECTOR_LINES: u64 = 512 / LINE_BYTES as u64;
@@ -21,38 +21,24 @@ const SECTOR_LINES: u64 = 512 / LINE_BYTES as u64;
 /// The dirty lines of a sector, with all of their stores.
 type Sector = Vec<(LineId, Content)>;
 
-pub struct FewSectors {
-    states: Box<dyn Iterator<Item = CrashState>>,
-    left: u64,
-    capped: bool,
-}
-
-impl std::fmt::Debug for FewSectors {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("FewSectors").field("left", &self.left).finish_non_exhaustive()
-    }
-}
-
-impl FewSectors {
-    pub fn new(view: &PointView<'_>, most: u32, cap: u64) -> Self {
-        let sectors = sectors(view);
-        let states = (0..=most as usize).flat_map(move |size| {
-            let sectors = sectors.clone();
-            combinations(sectors.len(), size).flat_map(move |chosen| {
-                let lines = |content: fn(Content) -> Content| {
-                    let lines = chosen.iter().flat_map(|&index| &sectors[index]);
-                    let mut lines: Vec<_> = lines.map(|&(id, everything)| (id, content(everything))).collect();
-                    lines.sort_unstable_by_key(|&(id, _)| id);
-                    lines
-                };
-                [
-                    CrashState { base: Base::Guaranteed, lines: lines(|everything| everything) },
-                    CrashState { base: Base::Everything, lines: lines(|_| Content::default()) },
-                ]
-            })
-        });
-        FewSectors { states: Box::new(states), left: cap, capped: false }
-    }
+pub fn few_sectors(view: &PointView<'_>, most: u32, cap: u64) -> Listed {
+    let sectors = sectors(view);
+    let states = (0..=most as usize).flat_map(move |size| {
+        let sectors = sectors.clone();
+        combinations(sectors.len(), size).flat_map(move |chosen| {
+            let lines = |content: fn(Content) -> Content| {
+                let lines = chosen.iter().flat_map(|&index| &sectors[index]);
+                let mut lines: Vec<_> = lines.map(|&(id, everything)| (id, content(everything))).collect();
+                lines.sort_unstable_by_key(|&(id, _)| id);
+                lines
+            };
+            [
+                CrashState { base: Base::Guaranteed, lines: lines(|everything| everything) },
+                CrashState { base: Base::Everything, lines: lines(|_| Content::default()) },
+            ]
+        })
+    });
+    Listed::new(states, cap, false)
 }
 
 /// Those that were stored to last come first.
@@ -67,22 +53,4 @@ fn sectors(view: &PointView<'_>) -> Vec<Sector> {
     let mut sectors: Vec<_> = sectors.into_values().collect();
     sectors.sort_by_key(|(newest, _)| Reverse(*newest));
     sectors.into_iter().map(|(_, lines)| lines).collect()
-}
-
-impl Strategy for FewSectors {
-    fn next(&mut self, _: &PointView<'_>) -> Option<CrashState> {
-        let state = self.states.next()?;
-        match self.left.checked_sub(1) {
-            Some(left) => self.left = left,
-            None => {
-                self.capped = true;
-                return None;
-            }
-        }
-        Some(state)
-    }
-
-    fn reach(&self) -> Reach {
-        if self.capped { Reach::Capped } else { Reach::Done }
-    }
 }

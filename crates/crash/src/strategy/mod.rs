@@ -5,6 +5,7 @@ pub mod few_lines;
 pub mod few_sectors;
 pub mod guaranteed_only;
 pub mod inferred;
+mod listed;
 pub mod program_order;
 pub mod random;
 pub mod spec;

@@ -7,8 +7,8 @@ use persistency::line::LineId;
 use persistency::states::{Base, CrashState};
 use serde::{Deserialize, Serialize};
 
-use super::few_lines::FewLines;
-use super::few_sectors::FewSectors;
+use super::few_lines::few_lines;
+use super::few_sectors::few_sectors;
 use super::guaranteed_only::GuaranteedOnly;
 use super::inferred::Inferred;
 use super::program_order::ProgramOrder;
@@ -94,8 +94,8 @@ impl StrategySpec {
             StrategySpec::ProgramOrder => Box::new(ProgramOrder::default()),
             StrategySpec::GuaranteedOnly => Box::new(GuaranteedOnly::default()),
             StrategySpec::Inferred { times } => Box::new(Inferred::new(view, index, times)),
-            StrategySpec::FewLines { lines, cap } => Box::new(FewLines::new(view, lines, cap)),
-            StrategySpec::FewSectors { sectors, cap } => Box::new(FewSectors::new(view, sectors, cap)),
+            StrategySpec::FewLines { lines, cap } => Box::new(few_lines(view, lines, cap)),
+            StrategySpec::FewSectors { sectors, cap } => Box::new(few_sectors(view, sectors, cap)),
             StrategySpec::Torn { cap } => Box::new(Visible::new(Limits { whole: Some(cap), cuts: Some(cap) })),
             StrategySpec::Random { seed, states } => Box::new(Random::new(seed, index, states)),
             StrategySpec::Visible { cap } => {
