@@ -49,8 +49,29 @@ fn main() {
         fs::write(&embedded, []).unwrap_or_else(|e| panic!("write {}: {e}", embedded.display()));
     } else {
         let binary = build(&probe, &target_directory(&out));
-        fs::copy(&binary, &embedded).unwrap_or_else(|e| panic!("copy {}: {e}", binary.display()));
+        let image = fs::read(&binary).unwrap_or_else(|e| panic!("read {}: {e}", binary.display()));
+        fs::write(&embedded, loaded_part(image)).unwrap_or_else(|e| panic!("write {}: {e}", embedded.display()));
     }
+}
+
+/// The part of the executable that the kernel loads. Debug information, two thirds of the file, would be copied into memory at each start of a
+/// target; who debugs the probe has it in `target/probe/release/probe`.
+fn loaded_part(mut image: Vec<u8>) -> Vec<u8> {
+    // ELF64 (System V gABI, "ELF Header" and "Program Header"): where the fields are, and the type of a segment that is loaded.
+    const SECTION_HEADERS: [std::ops::Range<usize>; 2] = [0x28..0x30, 0x3a..0x40];
+    const LOAD: usize = 1;
+    let number = |at: usize, bytes: usize| {
+        image[at..at + bytes].iter().rev().fold(0, |value, &byte| value << 8 | usize::from(byte))
+    };
+    assert!(image.starts_with(b"\x7fELF\x02\x01"), "the probe is not a little-endian ELF64 file");
+    let (headers, size, count) = (number(0x20, 8), number(0x36, 2), number(0x38, 2));
+    let segments = (0..count).map(|index| headers + index * size);
+    let end = segments.filter(|&at| number(at, 4) == LOAD).map(|at| number(at + 8, 8) + number(at + 0x20, 8)).max();
+    image.truncate(end.expect("a segment to load"));
+    for fields in SECTION_HEADERS {
+        image[fields].fill(0);
+    }
+    image
 }
 
 /// `target/probe` beside the directories of the outer build's profiles, so that debug, release and lint builds share one

@@ -17,6 +17,7 @@ pub mod fs;
 pub mod generated;
 pub mod kmod;
 pub mod pmdk;
+pub mod pmdk_examples;
 mod program;
 mod skip;
 pub mod solve;

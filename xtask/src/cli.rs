@@ -6,7 +6,7 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     bench, bench_lint, blind, book, build, conformance, file_systems, fuzz_maps, fuzz_targets, licences, pmdk,
-    real_programs, solve_targets, test, vm_kit,
+    real_programs, slurm, solve_targets, test, vm_kit,
 };
 
 /// Chores of the Fencepost project.
@@ -41,6 +41,8 @@ enum Chore {
     /// Which technique finds which seeded bug of our file system. Takes many minutes.
     FsBugs(file_systems::FsBugs),
     FsOthers(file_systems::FsOthers),
+    /// Run a campaign of three workers in a Slurm of one node that is made for it. Needs root.
+    Slurm(slurm::SlurmTest),
     /// Run a tier of the tests: `quick` while working, `whole` before submitting.
     Test(test::Test),
     /// Check programs with several bugs at once, with default options, and count what is reported.
@@ -70,6 +72,10 @@ enum Bench {
     Solve(bench::SolveBench),
     /// Our file system on seq-1 and a sample of seq-2: states per second, what equivalence saves, and that nothing is found.
     Fs(file_systems::FsBench),
+    /// Campaigns with 1, 2 and 4 workers beside one machine: findings, CPU time, recoveries.
+    Fleet(bench::FleetBench),
+    /// Units per second that one Redis takes from many workers.
+    FleetScale(bench::ScaleBench),
     /// Time, memory and findings of Fencepost beside Valgrind, QEMU and PMDK's tools, on the same programs.
     Compare(bench::CompareBench),
 }
@@ -87,6 +93,7 @@ impl Cli {
             Chore::SolveTargets(chore) => chore.run(),
             Chore::FsBugs(chore) => chore.run(),
             Chore::FsOthers(chore) => chore.run(),
+            Chore::Slurm(chore) => chore.run(),
             Chore::Test(chore) => chore.run(),
             Chore::Blind(chore) => chore.run(),
             Chore::Book(chore) => chore.run(),
@@ -98,6 +105,8 @@ impl Cli {
             Chore::Bench(Bench::Fuzz(chore)) => chore.run(),
             Chore::Bench(Bench::Solve(chore)) => chore.run(),
             Chore::Bench(Bench::Fs(chore)) => chore.run(),
+            Chore::Bench(Bench::Fleet(chore)) => chore.run(),
+            Chore::Bench(Bench::FleetScale(chore)) => chore.run(),
             Chore::Bench(Bench::Compare(chore)) => chore.run(),
         }
     }

@@ -15,6 +15,7 @@ mod licences;
 mod pmdk;
 mod real_programs;
 mod scratch;
+mod slurm;
 mod solve_targets;
 mod test;
 mod vm_kit;

@@ -6,9 +6,25 @@ use std::process::{Command, ExitCode};
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 
-/// Test binaries of the command line that check whole sets of targets, or need minutes.
-const LONG: [&str; 8] =
-    ["conformance", "crash_targets", "found", "lint_pmdk", "lint_targets", "many_bugs", "ops_luck", "ops_targets"];
+/// Test binaries that check whole sets of targets.
+const LONG_BINARIES: [(&str, &str); 8] = [
+    ("fencepost", "conformance"),
+    ("fencepost", "crash_targets"),
+    ("fencepost", "fs_targets"),
+    ("fencepost", "kernel_fs"),
+    ("fencepost", "lint_targets"),
+    ("fencepost", "ops_targets"),
+    ("fencepost", "searches"),
+    ("solve", "targets"),
+];
+
+/// Files of other test binaries whose tests take longer than all others together.
+const LONG_FILES: [&str; 4] = [
+    "crates/fencepost/tests/checks/found.rs",
+    "crates/fencepost/tests/checks/lint_pmdk.rs",
+    "crates/fencepost/tests/checks/many_bugs.rs",
+    "crates/fencepost/tests/checks/ops_luck.rs",
+];
 
 /// Run a tier of the tests.
 #[derive(Args, Debug)]
@@ -19,7 +35,7 @@ pub struct Test {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Tier {
-    /// The unit and integration tests of all crates, and the command line without its sets of targets.
+    /// All tests except the target suites and other tests that need minutes.
     Quick,
     /// Everything that `./test` runs.
     Whole,
@@ -31,43 +47,60 @@ impl Test {
         if self.tier == Tier::Whole {
             return end(Command::new("./test").current_dir(root));
         }
-        let mut crates = cargo(root);
-        crates.args(["--workspace", "--exclude", "fencepost", "--exclude", "report", "--lib", "--bins", "--tests"]);
-        let mut command_line = cargo(root);
-        command_line.args(["--package", "fencepost", "--bins"]);
-        for name in short(root)? {
-            command_line.args(["--test", &name]);
+        // One call for the whole workspace, as in `./test`: for other sets of packages, cargo would build dependencies again.
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(root).args([
+            "test",
+            "--release",
+            "--locked",
+            "--no-fail-fast",
+            "--workspace",
+            "--lib",
+            "--bins",
+        ]);
+        for name in short_binaries(root)? {
+            cargo.args(["--test", &name]);
         }
-        for command in [&mut crates, &mut command_line] {
-            let ended = end(command)?;
-            if ended != ExitCode::SUCCESS {
-                return Ok(ended);
-            }
+        cargo.arg("--");
+        for file in LONG_FILES {
+            cargo.args(["--skip", &module(file)]);
         }
-        Ok(ExitCode::SUCCESS)
+        end(&mut cargo)
     }
 }
 
-fn cargo(root: &Path) -> Command {
-    let mut cargo = Command::new("cargo");
-    cargo.current_dir(root).args(["test", "--release", "--locked", "--no-fail-fast"]);
-    cargo
-}
-
-/// The test binaries of the command line that do not take long.
-fn short(root: &Path) -> anyhow::Result<Vec<String>> {
-    let folder = root.join("crates/fencepost/tests");
+/// The names of all test binaries that do not take long.
+fn short_binaries(root: &Path) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in std::fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
-        let path = entry?.path();
-        let is_test = path.extension().is_some_and(|extension| extension == "rs") || path.join("main.rs").exists();
-        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        if is_test && !LONG.contains(&name.as_str()) {
-            names.push(name);
+    for krate in folder(&root.join("crates"))? {
+        let tests = root.join("crates").join(&krate).join("tests");
+        if !tests.is_dir() {
+            continue;
+        }
+        for entry in folder(&tests)? {
+            let path = tests.join(&entry);
+            let is_test = entry.ends_with(".rs") || path.join("main.rs").exists();
+            let name = entry.trim_end_matches(".rs").to_owned();
+            if is_test && !LONG_BINARIES.contains(&(&krate, &name)) {
+                names.push(name);
+            }
         }
     }
     names.sort();
+    names.dedup();
     Ok(names)
+}
+
+fn folder(path: &Path) -> anyhow::Result<Vec<String>> {
+    let entries = std::fs::read_dir(path).with_context(|| path.display().to_string())?;
+    let names = entries.map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()));
+    names.collect::<std::io::Result<Vec<String>>>().with_context(|| path.display().to_string())
+}
+
+/// What the names of a file's tests begin with.
+fn module(file: &str) -> String {
+    let stem = Path::new(file).file_stem().unwrap_or_default();
+    format!("{}::", stem.to_string_lossy())
 }
 
 fn end(command: &mut Command) -> anyhow::Result<ExitCode> {
@@ -82,11 +115,17 @@ mod tests {
     #[test]
     fn long_tests_exist_and_short_ones_are_found() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
-        let tests = root.join("crates/fencepost/tests");
-        for name in LONG {
+        for (krate, name) in LONG_BINARIES {
+            let tests = root.join("crates").join(krate).join("tests");
             assert!(tests.join(format!("{name}.rs")).exists() || tests.join(name).join("main.rs").exists(), "{name}");
         }
-        let short = short(root).unwrap();
-        assert!(short.contains(&"cli_help".to_owned()) && !short.contains(&"conformance".to_owned()));
+        for file in LONG_FILES {
+            assert!(root.join(file).exists(), "{file}");
+        }
+        let short = short_binaries(root).unwrap();
+        assert!(short.contains(&"cli".to_owned()) && short.contains(&"recoveries".to_owned()), "{short:?}");
+        for (_, long) in LONG_BINARIES {
+            assert!(!short.contains(&long.to_owned()), "{long} is also the name of a short one");
+        }
     }
 }

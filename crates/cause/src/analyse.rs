@@ -22,11 +22,11 @@ use verdict::symptom::{Symptom, SymptomKey};
 use verdict::verdict::Verdict;
 
 use crate::ahead::{Ahead, Part};
-use crate::classify::{Classified, ClassifyError, classify, is_breakdown};
+use crate::classify::{Classified, ClassifyError, Completes, classify, is_breakdown};
 use crate::minimise::{Minimal, minimise};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::repair::{self, Remedy, Repair};
-use crate::store_history::{self, Fate, StoreInfo};
+use crate::store_history::{self, StoreFate, StoreInfo};
 use crate::verdict_cache::VerdictCache;
 
 /// Why a program loses or mixes up data.
@@ -38,6 +38,8 @@ pub struct RootCause {
     pub program_order_is_wrong: bool,
     /// Recovery fails with every store in PM.
     pub in_program_order: bool,
+    /// Of the missing store, in program order.
+    pub completes: Completes,
     /// All missing stores become durable in the end, with later stores to their lines.
     pub by_accident: bool,
     pub point: Point,
@@ -350,7 +352,7 @@ fn one<R: Recovery>(
     evaluator.allowance += reserved;
     let minimal: Minimal = minimal?;
     let verdict = evaluator.verdict(&minimal.failing)?;
-    let Classified { class, missing, present, program_order_is_wrong, from_program_order } =
+    let Classified { class, missing, present, program_order_is_wrong, from_program_order, completes } =
         classify(reader, rules, evaluator, point, &minimal, &verdict)?;
     let repair = match class {
         Class::Durability | Class::Ordering if !program_order_is_wrong => {
@@ -361,7 +363,7 @@ fn one<R: Recovery>(
     let class = if class == Class::Durability && is_late(reader, &missing, repair)? { Class::Ordering } else { class };
     let mut by_accident = class == Class::Durability;
     for store in missing.iter().filter(|_| class == Class::Durability) {
-        by_accident &= store_history::fate(reader, store)? == Fate::ByAccident;
+        by_accident &= store_history::fate(reader, store)? == StoreFate::ByAccident;
     }
     let late = class == Class::Ordering && !program_order_is_wrong;
     let flushed_at = match missing.first().filter(|_| late) {
@@ -375,6 +377,7 @@ fn one<R: Recovery>(
         missing,
         present,
         program_order_is_wrong,
+        completes,
         in_program_order: minimal.in_program_order || from_program_order,
         point: *point,
         state: minimal.failing.state(evaluator.view),
@@ -393,7 +396,7 @@ fn is_late(reader: &TraceReader, missing: &[StoreInfo], repair: Option<Repair>) 
         return Ok(false);
     }
     for store in missing {
-        if store_history::fate(reader, store)? == Fate::Never {
+        if store_history::fate(reader, store)? == StoreFate::Never {
             return Ok(false);
         }
     }

@@ -44,6 +44,19 @@ pub fn assume(
     Ok(is_new)
 }
 
+/// Assumes that the code at these places is repaired, whatever calls lead to it: known bugs of another recording of the same program.
+pub fn carried(reader: &TraceReader, places: &[Location], libraries: &Libraries) -> Result<AssumedRepairs, ReadError> {
+    let tables = reader.tables();
+    let mut symbols = Symbolizer::new(tables);
+    let mut assumed = AssumedRepairs::default();
+    for site in sites(reader, |_| true)? {
+        if places.contains(&blamed(site, tables, &mut symbols, libraries)) {
+            assumed.assume(site.pc, site.context);
+        }
+    }
+    Ok(assumed)
+}
+
 fn blamed(site: Site, tables: &Tables, symbols: &mut Symbolizer<'_>, libraries: &Libraries) -> Location {
     let frames = blame::frames(site, Role::Missing, tables, symbols);
     frames[blame::guilty(&frames, libraries)].clone()

@@ -21,7 +21,7 @@ use verdict::verdict::Verdict;
 use crate::minimise::{Minimal, StoreAt};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::program_order::in_program_order;
-use crate::store_history::{self, Fate, StoreInfo};
+use crate::store_history::{self, StoreFate, StoreInfo};
 use crash::assignment::Assignment;
 
 /// A kind, and the stores on both sides.
@@ -36,6 +36,18 @@ pub struct Classified {
     pub program_order_is_wrong: bool,
     /// The program's own order of stores passes through the failing state.
     pub from_program_order: bool,
+    pub completes: Completes,
+}
+
+/// What is known of the store that is named as missing from an update in program order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Completes {
+    /// It comes next, or it was lost: nobody has seen what completes the update.
+    Unknown,
+    /// Recovery passes again from it on.
+    Last,
+    /// It is all that is missing.
+    Alone,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -82,12 +94,13 @@ pub fn classify<R: Recovery>(
             present,
             program_order_is_wrong: false,
             from_program_order: false,
+            completes: Completes::Unknown,
         };
         return Ok(answer);
     }
     let mut lost = Vec::new();
     for store in &missing {
-        if store_history::fate(reader, store)? != Fate::Durable {
+        if store_history::fate(reader, store)? != StoreFate::Durable {
             lost.push(*store);
         }
     }
@@ -99,6 +112,7 @@ pub fn classify<R: Recovery>(
             present,
             program_order_is_wrong: false,
             from_program_order: false,
+            completes: Completes::Unknown,
         };
         return Ok(answer);
     }
@@ -107,7 +121,14 @@ pub fn classify<R: Recovery>(
     } else {
         Class::Ordering
     };
-    Ok(Classified { class, missing, present, program_order_is_wrong: false, from_program_order: false })
+    Ok(Classified {
+        class,
+        missing,
+        present,
+        program_order_is_wrong: false,
+        from_program_order: false,
+        completes: Completes::Unknown,
+    })
 }
 
 fn facts<R: Recovery>(

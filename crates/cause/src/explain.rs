@@ -15,6 +15,7 @@ use verdict::end::Frame;
 use verdict::symptom::Symptom;
 
 use crate::analyse::RootCause;
+use crate::classify::Completes;
 use crate::lvalue;
 use crate::repair;
 use crate::store_history::StoreInfo;
@@ -52,8 +53,10 @@ pub fn explain(
     // Which finding a key belongs to.
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
     let mut order: Vec<usize> = (0..causes.len()).collect();
-    // A store that is never made durable comes too late as well: one finding, about the worse.
-    order.sort_by_key(|&number| causes[number].class != Class::Durability);
+    // A store that is never made durable comes too late as well: one finding, about the worse. Updates of which it is known what completes them
+    // come before those of which it is not.
+    let unknown = |cause: &RootCause| cause.in_program_order && cause.completes == Completes::Unknown;
+    order.sort_by_key(|&number| (causes[number].class != Class::Durability, unknown(&causes[number])));
     for number in order {
         let mut cause = causes[number].clone();
         let crash_path = crash_paths.get(number).map_or(&[][..], Vec::as_slice);
@@ -69,7 +72,7 @@ pub fn explain(
         let keys = named.keys(&cause);
         let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
         let group = known.unwrap_or(all.len());
-        keys.into_iter().for_each(|key| {
+        keys.into_iter().chain(named.open_key(&cause)).for_each(|key| {
             groups.entry(key).or_insert(group);
         });
         match all.get_mut(group) {
@@ -82,18 +85,33 @@ pub fn explain(
             None => all.push(Explained { finding: named.finding(&cause), causes: vec![number] }),
         }
     }
-    join_orders(&mut all);
+    join_orders(&mut all, causes);
     all.sort_by_key(|explained| (explained.finding.rule.clone(), explained.finding.first));
+    tell_apart(&mut all);
     all
 }
 
-/// "A before B" and "A and B belong together" are one bug: neither order of the two is right, so only the second helps.
-fn join_orders(all: &mut Vec<Explained>) {
+/// Two updates may begin with one store and end with different ones: the second gets an id of both.
+fn tell_apart(all: &mut [Explained]) {
+    let mut known: Vec<FindingId> = Vec::new();
+    for Explained { finding, .. } in all {
+        let other = finding.locations.iter().find(|location| matches!(location.role, Role::Next | Role::Missing));
+        if let (true, Some(other)) = (known.contains(&finding.id), other) {
+            finding.id = FindingId::of_pair(&finding.rule, finding.guilty(), other);
+        }
+        known.push(finding.id.clone());
+    }
+}
+
+/// "A before B" and "A and B belong together" are one bug: neither order of the two is right, so only the second helps. The same is true of
+/// "A before whatever", if all that an update lacks is A.
+fn join_orders(all: &mut Vec<Explained>, causes: &[RootCause]) {
     let (orders, mut others): (Vec<Explained>, Vec<Explained>) =
         std::mem::take(all).into_iter().partition(|explained| explained.finding.class == Class::Ordering);
     for order in orders {
         let together = |other: &&mut Explained| {
-            other.finding.class == Class::Atomicity && same_pair(&other.finding, &order.finding)
+            other.finding.class == Class::Atomicity
+                && (same_pair(&other.finding, &order.finding) || lacks_only_what(other, &order, causes))
         };
         match others.iter_mut().find(together) {
             Some(Explained { finding, causes }) => {
@@ -108,6 +126,16 @@ fn join_orders(all: &mut Vec<Explained>) {
         }
     }
     *all = others;
+}
+
+/// Is what is lost in `order` all that `update` lacks after a crash in the middle of it? No fence helps there.
+fn lacks_only_what(update: &Explained, order: &Explained, causes: &[RootCause]) -> bool {
+    let code = |store: &StoreInfo| store.site.pc;
+    let is_late = |cause: &&RootCause| cause.class == Class::Ordering && !cause.program_order_is_wrong;
+    let lost = || order.causes.iter().map(|&number| &causes[number]).filter(is_late).flat_map(|cause| &cause.missing);
+    let alone = |cause: &&RootCause| cause.completes == Completes::Alone;
+    let mut ends = update.causes.iter().map(|&number| &causes[number]).filter(alone).flat_map(|cause| &cause.missing);
+    ends.any(|end| lost().next().is_some() && lost().all(|store| code(store) == code(end)))
 }
 
 /// The same two stores, whichever was missing.
@@ -213,18 +241,18 @@ impl Named {
     /// The finding about a store that is never made durable, if this one is about the same store: whatever it is to be in one
     /// piece with is half done without it.
     fn lost(&self, cause: &RootCause, all: &[Explained]) -> Option<usize> {
-        // In program order what was executed is in PM: its loss does not show.
-        let executed = self.present.iter().filter(|_| !cause.in_program_order);
-        let sides: Vec<&NamedStore> = self.missing.iter().chain(executed).collect();
+        let sides: Vec<&NamedStore> = self.missing.iter().chain(&self.present).collect();
         all.iter().position(|Explained { finding, .. }| {
+            // In program order everything that was executed is in PM: the loss of a store is not what fails there.
             cause.class == Class::Atomicity
+                && !cause.in_program_order
                 && finding.class == Class::Durability
                 && sides.iter().any(|store| same_line(&store.location, finding.guilty()))
         })
     }
 
     /// What has one root cause: for lost stores the line of the store, or the fence that would have ordered several; for
-    /// torn updates the function. Causes with a key in common are one.
+    /// torn updates the functions on both sides, or the store that is all that they lack. Causes with a key in common are one.
     fn keys(&self, cause: &RootCause) -> Vec<String> {
         let locations = self.locations(cause.class);
         let Some(guilty) = locations.first() else {
@@ -234,7 +262,6 @@ impl Named {
             // Where a loop was when its time was over is chance.
             return vec![format!("{} hang", rule(cause.class))];
         }
-        let function = guilty.function.as_deref().unwrap_or_default();
         if is_order_of_lines(cause) {
             // However the lines come into another order: it is the same listing.
             return vec![RULE_OF_LISTINGS.to_owned()];
@@ -244,19 +271,40 @@ impl Named {
             Class::Ordering => !cause.program_order_is_wrong,
             _ => false,
         };
-        let place = match cause.class {
-            Class::Atomicity if !function.is_empty() => function.to_owned(),
-            _ => guilty.to_string(),
-        };
-        let kind = if is_lost { "lost" } else { rule(cause.class) };
-        let mut keys = vec![format!("{kind} {place}")];
-        if let (true, Some(before)) = (is_lost, &self.fence_before) {
-            keys.push(format!("fence before {}", before.location));
+        if cause.class == Class::Atomicity {
+            return self.update_keys(cause);
         }
-        if let (true, Some(flush)) = (is_lost, &self.flushed_at) {
-            keys.push(format!("fence after {flush}"));
+        let kind = if is_lost { "lost" } else { rule(cause.class) };
+        let mut keys = vec![format!("{kind} {guilty}")];
+        match (is_lost, &self.flushed_at, &self.fence_before) {
+            // Where it is flushed, its fence belongs: what else needs a fence before the same store has its own.
+            (true, Some(flush), _) => keys.push(format!("fence after {flush}")),
+            (true, None, Some(before)) => keys.push(format!("fence before {}", before.location)),
+            _ => {}
         }
         keys
+    }
+
+    /// Keys of an update that can be torn.
+    fn update_keys(&self, cause: &RootCause) -> Vec<String> {
+        let mut sides = [&self.present, &self.missing].map(|stores| stores.first().map(place_of));
+        if cause.in_program_order && cause.completes == Completes::Unknown {
+            // What comes next need not be what it lacks.
+            return vec![format!("update of {:?}", sides[0])];
+        }
+        // Which of the two is missing depends on where power failed.
+        sides.sort();
+        let mut keys = vec![format!("update {sides:?}")];
+        if let (Completes::Alone, Some(last)) = (cause.completes, self.missing.first()) {
+            keys.push(format!("update that lacks only {}", last.location));
+        }
+        keys
+    }
+
+    /// A key by which only updates of which less is known find this one.
+    fn open_key(&self, cause: &RootCause) -> Option<String> {
+        let is_update = cause.class == Class::Atomicity && !is_order_of_lines(cause);
+        is_update.then(|| format!("update of {:?}", self.present.first().map(place_of)))
     }
 
     fn finding(self, cause: &RootCause) -> Finding {
@@ -389,6 +437,11 @@ fn bytes_of(store: &StoreInfo, tables: &Tables) -> PoolBytes {
     let path = &tables.pools[store.place.pool.0 as usize].info.path;
     let pool = path.rsplit('/').next().unwrap_or_default().to_owned();
     PoolBytes { pool, offset: store.place.offset, len: store.len }
+}
+
+/// The function that a store is in; where it has no name, its line.
+fn place_of(store: &NamedStore) -> String {
+    store.location.function.clone().filter(|name| !name.is_empty()).unwrap_or_else(|| store.location.to_string())
 }
 
 fn same_line(a: &Location, b: &Location) -> bool {

@@ -10,16 +10,16 @@ use trace::event::{EventId, EventKind};
 use trace::{ReadError, TraceReader};
 use verdict::verdict::Verdict;
 
-use crate::classify::{Classified, ClassifyError, is_breakdown};
+use crate::classify::{Classified, ClassifyError, Completes, is_breakdown};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::store_history::{self, StoreInfo};
 use crash::assignment::Assignment;
 
 /// Places after the crash point that are tried as "the operation is complete here".
 const STEPS_AHEAD: u32 = 48;
-/// Places before it that are tried as "all was well here".
+/// Places before it that are tried as "all was well here", one by one; further back, fewer and fewer of them.
 const STEPS_BACK: usize = 24;
-/// How many events these may lie back.
+/// How many events these may lie back, or ahead.
 const EVENTS_BACK: u64 = 20_000;
 /// Stores between two such places that are tried one by one.
 const STORES: usize = 24;
@@ -54,6 +54,7 @@ pub fn in_program_order<R: Recovery>(
         present,
         program_order_is_wrong: class == Class::Ordering,
         from_program_order: true,
+        completes: Completes::Unknown,
     };
     if is_breakdown(verdict) {
         return Ok(answer(Class::Recovery, next, present));
@@ -68,7 +69,14 @@ pub fn in_program_order<R: Recovery>(
             let missing = store_history::stores_in(reader, at, complete, NAMED)?;
             Ok(answer(Class::Ordering, missing, present))
         }
-        Ok(Completion::With(store)) => Ok(answer(Class::Atomicity, vec![store], present)),
+        Ok(Completion::With(store)) => {
+            let completes = match alone(reader, rules, evaluator, at, &store) {
+                Ok(true) => Completes::Alone,
+                Ok(false) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => Completes::Last,
+                Err(error) => return Err(error),
+            };
+            Ok(Classified { completes, ..answer(Class::Atomicity, vec![store], present) })
+        }
         Ok(Completion::Unknown) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => {
             Ok(answer(Class::Atomicity, next, present))
         }
@@ -92,15 +100,22 @@ fn turning_store<R: Recovery>(
     evaluator: &mut PointEvaluator<'_, '_, R>,
     at: EventId,
 ) -> Result<Option<StoreInfo>, ClassifyError> {
-    let mut stops = stops_before(reader, at)?;
-    stops.drain(..stops.len().saturating_sub(STEPS_BACK));
+    let stops = stops_before(reader, at)?;
+    let near = stops.len().saturating_sub(STEPS_BACK);
     let mut walk = evaluator.walk(reader, rules)?;
     let mut good = None;
-    for &stop in &stops {
+    for &stop in &stops[near..] {
         walk.advance_to(stop)?;
         if evaluator.passes_at(&walk.view())? {
             good = Some(stop);
         }
+    }
+    if good.is_none() {
+        good = far_back(&stops[..near + usize::from(near < stops.len())], |stop| {
+            let mut walk = evaluator.walk(reader, rules)?;
+            walk.advance_to(stop)?;
+            Ok::<bool, ClassifyError>(evaluator.passes_at(&walk.view())?)
+        })?;
     }
     let Some(good) = good else { return Ok(None) };
     let mut walk = evaluator.walk(reader, rules)?;
@@ -111,6 +126,29 @@ fn turning_store<R: Recovery>(
         }
     }
     Ok(None)
+}
+
+/// A place that passes and is followed by one that does not. The last of these is known not to pass; a long operation, such as the growing of
+/// a table, has very many that do not, so the steps back double, and the place is then found by halving.
+fn far_back<E>(stops: &[EventId], mut passes: impl FnMut(EventId) -> Result<bool, E>) -> Result<Option<EventId>, E> {
+    let Some(last) = stops.len().checked_sub(1) else { return Ok(None) };
+    let (mut bad, mut step) = (last, STEPS_BACK);
+    let mut good = loop {
+        let Some(earlier) = bad.checked_sub(step).or((bad > 0).then_some(0)) else { return Ok(None) };
+        if passes(stops[earlier])? {
+            break earlier;
+        }
+        (bad, step) = (earlier, step * 2);
+    };
+    while good + 1 < bad {
+        let middle = good.midpoint(bad);
+        if passes(stops[middle])? {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    Ok(Some(stops[good]))
 }
 
 /// Flushes and fences before `at` that have a store since the last such place.
@@ -143,25 +181,88 @@ fn completion<R: Recovery>(
     let before = line_with_everything(&walk, LineId::of(store.place));
     walk.advance_to(at)?;
     let mut failing = at;
-    for _ in 0..STEPS_AHEAD {
-        let Some(stop) = next_stop(reader, walk.at())? else { return Ok(Completion::Unknown) };
+    let mut ahead = 0;
+    loop {
+        let next = next_stop(reader, walk.at())?;
+        let stop = next.unwrap_or(walk.at());
+        if stop == failing {
+            return Ok(Completion::Unknown);
+        }
+        // Near ones one by one; of a long operation then the end of twice as many, and so on.
+        ahead += 1;
+        let far = ahead > STEPS_AHEAD;
         walk.advance_to(stop)?;
+        // At the end of the trace nothing is passed over.
+        if far && next.is_some() && !ahead.is_power_of_two() {
+            continue;
+        }
+        if stop.0 > at.0.saturating_add(EVENTS_BACK) {
+            return Ok(Completion::Unknown);
+        }
         let view = walk.view();
         if !evaluator.passes_at(&view)? {
             failing = stop;
             continue;
         }
+        if far {
+            let (last, first) = narrowed(reader, rules, evaluator, failing, stop)?;
+            return completing_store(reader, rules, evaluator, last, first);
+        }
         // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
         let later = store_history::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
         if !later.iter().any(|other| other.overlaps(store)) {
             let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
-            if evaluator.run(&without(&image, store, &before))?.is_pass() {
+            if evaluator.run(&with_bytes_of(&image, store, &before))?.is_pass() {
                 return Ok(Completion::Without(stop));
             }
         }
         return completing_store(reader, rules, evaluator, failing, stop);
     }
-    Ok(Completion::Unknown)
+}
+
+/// Between a place that fails and a later one that passes: two places next to each other of which the same is true.
+fn narrowed<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    failing: EventId,
+    passing: EventId,
+) -> Result<(EventId, EventId), ClassifyError> {
+    let mut stops = vec![failing];
+    while let Some(stop) = next_stop(reader, stops[stops.len() - 1])?.filter(|stop| *stop < passing) {
+        stops.push(stop);
+    }
+    stops.push(passing);
+    let (mut bad, mut good) = (0, stops.len() - 1);
+    while bad + 1 < good {
+        let middle = bad.midpoint(good);
+        let mut walk = evaluator.walk(reader, rules)?;
+        walk.advance_to(stops[middle])?;
+        if evaluator.passes_at(&walk.view())? {
+            good = middle;
+        } else {
+            bad = middle;
+        }
+    }
+    Ok((stops[bad], stops[good]))
+}
+
+/// Does recovery pass before `at` with this later store alone in PM?
+fn alone<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    at: EventId,
+    store: &StoreInfo,
+) -> Result<bool, ClassifyError> {
+    let mut after = evaluator.walk(reader, rules)?;
+    after.advance_to(EventId(store.event.0 + 1))?;
+    let stored = line_with_everything(&after, LineId::of(store.place));
+    let mut walk = evaluator.walk(reader, rules)?;
+    walk.advance_to(at)?;
+    let view = walk.view();
+    let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
+    Ok(evaluator.run(&with_bytes_of(&image, store, &stored))?.is_pass())
 }
 
 /// The store with which recovery passes again, between a place where it fails and one where it does not.
@@ -203,15 +304,36 @@ fn line_with_everything(walk: &Walk<'_>, line: LineId) -> LineBytes {
     view.line_of(&Assignment::everything(&view).state(&view), line)
 }
 
-/// The image with the bytes of a store as they were before it.
-fn without<'g>(image: &CrashImage<'g>, store: &StoreInfo, before: &LineBytes) -> CrashImage<'g> {
+/// The image with the bytes of a store as they are in this content of its line: before it, or after it.
+fn with_bytes_of<'g>(image: &CrashImage<'g>, store: &StoreInfo, content: &LineBytes) -> CrashImage<'g> {
     let id = LineId::of(store.place);
     let mut bytes = image.line(id);
     let start = (store.place.offset.0 % LINE_BYTES as u64) as usize;
     let end = (start + store.len as usize).min(LINE_BYTES);
-    bytes[start..end].copy_from_slice(&before[start..end]);
+    bytes[start..end].copy_from_slice(&content[start..end]);
     let mut lines: Vec<(LineId, LineBytes)> = image.lines().iter().filter(|(line, _)| *line != id).copied().collect();
     lines.push((id, bytes));
     lines.sort_by_key(|(line, _)| *line);
     CrashImage::imagined(image.guaranteed(), lines)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_where_it_began_is_found_however_far_back() {
+        for (all, began) in [(500_u64, 7), (500, 476), (30, 1), (1000, 999)] {
+            let stops: Vec<EventId> = (0..all).map(EventId).collect();
+            let mut tried = 0;
+            let found = far_back(&stops, |stop| {
+                tried += 1;
+                Ok::<bool, ()>(stop.0 < began)
+            });
+            assert_eq!((found, tried < 24), (Ok(Some(EventId(began - 1))), true), "{tried}");
+        }
+        let stops: Vec<EventId> = (0..100).map(EventId).collect();
+        assert_eq!(far_back(&stops, |_| Ok::<bool, ()>(false)), Ok(None));
+        assert_eq!(far_back(&stops[..0], |_| Ok::<bool, ()>(true)), Ok(None));
+    }
 }

@@ -116,7 +116,7 @@ pub fn flushed_at(reader: &TraceReader, store: &StoreInfo) -> Result<Option<Site
 
 /// What becomes of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum StoreFate {
     /// The program makes it durable, sooner or later.
     Durable,
     /// It becomes durable with a later store to its line, in another epoch, for which the flush was meant.
@@ -124,12 +124,12 @@ pub enum Fate {
     Never,
 }
 
-pub fn fate(reader: &TraceReader, store: &StoreInfo) -> Result<Fate, ReadError> {
+pub fn fate(reader: &TraceReader, store: &StoreInfo) -> Result<StoreFate, ReadError> {
     let line = store.line;
     let end = EventId(reader.event_count().min(store.event.0.saturating_add(NEAR * 20)));
     let mut events = reader.events_in(EventId(store.event.0 + 1)..end);
     let mut epoch_over = false;
-    let mut durable = Fate::Durable;
+    let mut durable = StoreFate::Durable;
     let mut flush_pending: Option<ThreadId> = store.streams.then_some(store.thread);
     while let Some((id, event)) = events.next_with_id()? {
         let covers = |place: Place, len: u64| {
@@ -152,8 +152,8 @@ pub fn fate(reader: &TraceReader, store: &StoreInfo) -> Result<Fate, ReadError> 
         }
         let again = StoreInfo::of(id, &event).is_some_and(|other| other.touches(line));
         if again && epoch_over && flush_pending.is_none() {
-            durable = Fate::ByAccident;
+            durable = StoreFate::ByAccident;
         }
     }
-    Ok(Fate::Never)
+    Ok(StoreFate::Never)
 }

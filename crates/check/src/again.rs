@@ -28,7 +28,7 @@ use crate::session::{CheckSession, SessionError};
 use crash::assignment::Assignment;
 use persistency::point::PointError;
 use runner::record_recovery::{RecordRecoveryError, RecoveryRecording, put_image};
-use runner::runner::{Plan, Runner};
+use runner::runner::{RecoveryPlan, Runner};
 
 /// Of the time, what is kept for recoveries where that is asked for: a quarter.
 const KEPT: u32 = 4;
@@ -216,7 +216,7 @@ impl CheckSession<'_> {
             return;
         };
         // A recovery is recorded without the files beside the pools.
-        let plan = Plan { pools, names: Vec::new(), ..self.plan.clone() };
+        let plan = RecoveryPlan { pools, names: Vec::new(), ..self.plan.clone() };
         let options = SearchOptions {
             selection: Selection { occurrences: Some(2), ..Selection::default() },
             strategies: vec![
@@ -245,6 +245,7 @@ impl CheckSession<'_> {
             bundles,
             recovery_from: Some(point.at),
             bundles_option: self.bundles_option.clone(),
+            repaired: &[],
             ..*self
         };
         match session.run(&|_| {}) {

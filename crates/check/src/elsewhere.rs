@@ -23,12 +23,13 @@ use crash::survey::Survey;
 use evidence::bundle::Expectation;
 use fleet::blob::BlobId;
 use fleet::dispatch::{Campaign, CampaignError, Dispatch, Fate, Watch};
+use fleet::same::{SameFile, is_taken_over};
 use infer::Conditions;
 use operation::boundaries::BoundarySource;
 use operation::equivalence::Equivalence;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
-use runner::runner::{EngineChoice, OperationPlan, Plan, Runner};
+use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan, Runner};
 use serde::{Deserialize, Serialize};
 use supervise::temporary::Temporary;
 use trace::TraceReader;
@@ -40,9 +41,6 @@ use crate::settings::oracle;
 
 /// What kind of campaign this is.
 pub const KIND: &str = "crash points";
-
-/// Variables of the environment that workers take over: others of the coordinator's may be secrets, and are none of theirs.
-const TAKEN_OVER: [&str; 6] = ["PMEM", "LD_LIBRARY_PATH", "LD_PRELOAD", "LANG", "LC_", "TZ"];
 
 /// Machines that judge crash points.
 #[derive(Debug)]
@@ -68,7 +66,7 @@ impl Fleet {
     }
 
     fn takes_over(&self, name: &str) -> bool {
-        TAKEN_OVER.iter().any(|prefix| name.starts_with(prefix)) || self.variables.iter().any(|own| own == name)
+        is_taken_over(name, &self.variables)
     }
 }
 
@@ -125,13 +123,6 @@ impl SentCommand {
             },
         })
     }
-}
-
-/// A file that must be the same everywhere.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct SameFile {
-    path: String,
-    hash: BlobId,
 }
 
 /// What all units of a check have in common.
@@ -247,9 +238,7 @@ impl CheckSession<'_> {
         paths.retain(|path| {
             path.is_absolute() && path.is_file() && !is_pool(&path.canonicalize().unwrap_or_else(|_| path.clone()))
         });
-        paths.sort_unstable();
-        paths.dedup();
-        paths.iter().filter_map(|path| Some(SameFile { path: sent(path), hash: BlobId::of_file(path).ok()? })).collect()
+        SameFile::of(paths)
     }
 
     pub(crate) fn run_elsewhere(
@@ -366,26 +355,7 @@ impl Post {
     pub fn open(job: BlobId, fetch: &mut Fetch<'_>) -> Result<Post, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let job: Job = serde_json::from_slice(&fetch(job)?).map_err(|error| said(&error))?;
-        for SameFile { path, hash } in &job.same {
-            let path = PathBuf::from(received(path).ok_or("a path makes no sense")?);
-            match BlobId::of_file(&path) {
-                Ok(own) if own == *hash => {}
-                Ok(own) => {
-                    let (path, own, theirs) = (path.display(), own.to_string(), hash.to_string());
-                    return Err(format!(
-                        "{path} is another file here (SHA-256 {}…) than at the coordinator ({}…); install the same target everywhere",
-                        &own[..12],
-                        &theirs[..12]
-                    ));
-                }
-                Err(error) => {
-                    return Err(format!(
-                        "{}: {error}; install the target under the same path everywhere",
-                        path.display()
-                    ));
-                }
-            }
-        }
+        SameFile::agree(&job.same)?;
         let folder = Temporary::new("worker").map_err(|error| said(&error))?;
         let trace = folder.path().join("trace");
         fs::write(&trace, fetch(job.trace)?).map_err(|error| format!("cannot keep the trace: {error}"))?;
@@ -439,7 +409,7 @@ impl Post {
         search
     }
 
-    fn plan(&self, answers: Option<&Equivalence>) -> Option<Plan> {
+    fn plan(&self, answers: Option<&Equivalence>) -> Option<RecoveryPlan> {
         let job = &self.job;
         let mut own = env::vars_os().collect();
         choose_as_recorded(&self.reader, &mut own);
@@ -458,7 +428,7 @@ impl Post {
             ..Expectation::default()
         };
         let path = |text: &String| received(text).map(PathBuf::from);
-        Some(Plan {
+        Some(RecoveryPlan {
             recovery: job.recovery.command(&own)?,
             checker: match &job.checker {
                 Some(checker) => Some(checker.command(&own)?),
@@ -528,6 +498,7 @@ impl<'p> Judge<'p> {
             None => {
                 let plan = self.post.plan(pass.answers.as_deref()).ok_or("the plan of recoveries makes no sense")?;
                 let mut runner = Runner::new(plan).map_err(|error| failed(&error))?;
+                runner.set_equivalence(self.post.job.equivalence);
                 self.ready(&mut runner, &pass);
                 StationWorker::new(&search, &pass.chosen, runner).map_err(|error| failed(&error))?
             }

@@ -108,7 +108,7 @@ impl CheckSession<'_> {
             let found = session.search_and_analyse(&survey, runners, further.positions, time, assumed, on_phase)?;
             let mut notes = std::mem::take(&mut further.notes);
             let is_new = |finding: &mut Finding| further.is_new(finding);
-            let confirmed = session.confirmed_as(&found.analysis.causes, &mut runners[0], &mut notes, &is_new)?;
+            let confirmed = session.confirmed_as(&found.analysis.causes, runners, &mut notes, &is_new)?;
             further.notes = notes;
             further.add(confirmed);
         }

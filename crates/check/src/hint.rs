@@ -5,7 +5,7 @@ use crash::strategy::inferred::KnownConditions;
 use crash::strategy::violation::broken;
 use crash::walk::{Walk, WalkError};
 use finding::note::{CodeLine, Condition, Note};
-use infer::Rule;
+use infer::ConditionRule;
 use trace::TraceReader;
 use trace::event::CodeAddr;
 use trace::symbol::Symbolizer;
@@ -29,10 +29,10 @@ pub fn hint(reader: &TraceReader, options: &SearchOptions, cause: &RootCause) ->
         }
     };
     let condition = match found.rule {
-        Rule::Po1 => Condition::Po1,
-        Rule::Po2 => Condition::Po2,
-        Rule::Po3 => Condition::Po3,
-        Rule::Pa1 => Condition::Pa1,
+        ConditionRule::Po1 => Condition::Po1,
+        ConditionRule::Po2 => Condition::Po2,
+        ConditionRule::Po3 => Condition::Po3,
+        ConditionRule::Pa1 => Condition::Pa1,
     };
     let (first, second) = (line(found.evidence.0), line(found.evidence.1));
     Ok(Some(Note::BrokenCondition { condition, first, second }))

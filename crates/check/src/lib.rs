@@ -6,6 +6,7 @@
 
 pub mod again;
 mod analysis_deadline;
+pub mod checked;
 pub mod code_path;
 mod confirm;
 pub mod elsewhere;

@@ -83,7 +83,7 @@ impl CheckSession<'_> {
             further.is_new(finding)
         };
         let mut notes = Vec::new();
-        let confirmed = session.confirmed_as(&found.analysis.causes, &mut runners[0], &mut notes, &warn)?;
+        let confirmed = session.confirmed_as(&found.analysis.causes, runners, &mut notes, &warn)?;
         further.add(confirmed);
         further.notes.extend(notes);
         Ok(())

@@ -16,7 +16,8 @@ use trace::event::EventId;
 use verdict::symptom::Symptom;
 use verdict::verdict::Verdict;
 
-use crate::session::{CheckSession, Checked, SessionError};
+use crate::checked::Checked;
+use crate::session::{CheckSession, SessionError};
 
 /// Its rule; `fencepost explain` has a page on it.
 const RULE: &str = "FP0605";
@@ -43,6 +44,7 @@ impl CheckSession<'_> {
             missing: Vec::new(),
             present: vec![store],
             program_order_is_wrong: false,
+            completes: cause::classify::Completes::Unknown,
             in_program_order: true,
             by_accident: false,
             point: Point { index: survey.len(), at, key, occurrence: 1 },
@@ -61,7 +63,7 @@ impl CheckSession<'_> {
             finding.id = FindingId::new(RULE, finding.guilty());
             true
         };
-        let (findings, evidence) = self.confirmed_as(&[cause], runner, &mut notes, &is_lost)?;
+        let (findings, evidence) = self.confirmed_as(&[cause], std::slice::from_mut(runner), &mut notes, &is_lost)?;
         if findings.is_empty() {
             return Err(SessionError::NeverRecovers(Box::new(symptom)));
         }
@@ -75,6 +77,8 @@ impl CheckSession<'_> {
             points: Vec::new(),
             judged_creation: self.options.selection.creation,
             judged_by: self.plan.judged_by(),
+            interrupted: self.is_stopped(),
+            events: self.reader.event_count(),
         })
     }
 }

@@ -58,7 +58,8 @@ impl CheckSession<'_> {
         let mut more = Vec::new();
         let mut walk = Walk::new(self.reader, self.options.rules)?;
         for point in spread(survey, self.options.selection.creation) {
-            if begun.elapsed() > TIME || self.is_stopped() {
+            let is_late = self.budget.deadline.is_some_and(|deadline| Instant::now() >= deadline);
+            if begun.elapsed() > TIME || is_late || self.is_stopped() {
                 break;
             }
             walk.advance_to(point.at)?;

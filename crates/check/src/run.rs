@@ -19,11 +19,11 @@ use supervise::memory_file;
 use supervise::temporary::Temporary;
 use trace::{ReadError, TraceReader};
 
+use crate::checked::Checked;
 use crate::operations::Operations;
 use crate::recording::{RecordError, record};
 use crate::request::Request;
 use crate::search::{Search, SearchFailed};
-use crate::session::Checked;
 use crate::transient;
 
 /// What a check brought home.
@@ -120,6 +120,7 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
         served: None,
         real_time,
         fleet,
+        repaired: &[],
     };
     let (mut checked, interrupted) = search.run(stop, &|phase| observer.phase(phase))?;
     let older: Vec<String> =

@@ -10,16 +10,18 @@ use crash::strategy::StrategySpec;
 use crash::strategy::inferred::KnownConditions;
 use drive::driver::Driver;
 use finding::blame::Libraries;
+use finding::finding::Location;
 use infer::{Conditions, ConditionsError};
 use record::stop::StopRequest;
 use runner::runner::ServedTree;
 use trace::{ReadError, TraceReader};
 
 use crate::again::AgainShare;
+use crate::checked::Checked;
 use crate::code_path::Environment;
 use crate::elsewhere::Fleet;
 use crate::operations::Operations;
-use crate::session::{CheckSession, Checked, Phase, SessionError};
+use crate::session::{CheckSession, Phase, SessionError};
 use crate::settings::{Settings, SettingsError};
 use crate::stopping::until_stopped;
 
@@ -51,6 +53,8 @@ pub struct Search<'a> {
     pub real_time: bool,
     /// Other machines that judge crash points; none: this one does.
     pub fleet: Option<&'a Fleet>,
+    /// Code whose bugs are known from another recording: it is taken to be repaired.
+    pub repaired: &'a [Location],
 }
 
 /// Nothing could be searched.
@@ -126,6 +130,7 @@ impl Search<'_> {
             bundles: &self.settings.bundles,
             bundles_option: self.settings.bundles_option(),
             libraries: self.libraries,
+            repaired: self.repaired,
         };
         let checked = until_stopped(stop, &stopped, &plan.cancel, last, || session.run(on_phase));
         let driven = Driver::of(&reader.tables().meta.command).is_some();

@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use crash::assumed::AssumedRepairs;
 use crash::image::CrashImage;
 use crash::journal::JournalError;
-use crash::outcome::{Coverage, PointOutcome};
 use crash::points::CREATORS;
 use crash::recovery::Observation;
 use crash::rounds::Shard;
@@ -19,7 +18,7 @@ use crash::survey::Survey;
 use crash::walk::{Walk, WalkError};
 use finding::blame::Libraries;
 use finding::evidence::Evidence;
-use finding::finding::{Class, Finding, Title};
+use finding::finding::{Finding, Location, Title};
 use finding::note::RunNote;
 use finding::severity::Severity;
 use operation::equivalence::{Asking, Equivalence};
@@ -32,15 +31,14 @@ use verdict::symptom::Symptom;
 use verdict::verdict::Verdict;
 
 use crate::again::{AgainError, AgainShare};
-use crate::confirm::{ConfirmError, Confirmation, breakdown, confirm};
+use crate::checked::Checked;
+use crate::confirm::ConfirmError;
 use crate::elsewhere::Fleet;
 use crate::further::Further;
-use crate::hint::hint;
 use crate::passes::{Searched, Time};
 use crate::threads::interleaved;
 use cause::analyse::{AnalyseError, Analysis, RootCause};
-use cause::clusters::Clusters;
-use cause::explain::{Explained, explain};
+use cause::assume::carried;
 use crash::assignment::Assignment;
 use evidence::bundle::{BundleError, Contents, Expectation};
 use evidence::gather::{Case, EvidenceError};
@@ -48,13 +46,13 @@ use persistency::point::PointError;
 use recover::slot::RecordedNames;
 use runner::reference::error::ReferenceError;
 use runner::reference::run::{ReferenceAnswers, reference_answers};
-use runner::runner::{JudgedBy, Plan, Runner, RunnerError};
+use runner::runner::{RecoveryPlan, Runner, RunnerError};
 
 /// What to look for, and where.
 #[derive(Debug)]
 pub struct CheckSession<'a> {
     pub reader: &'a TraceReader,
-    pub plan: &'a Plan,
+    pub plan: &'a RecoveryPlan,
     pub expectation: &'a Expectation,
     pub options: &'a SearchOptions,
     /// Other machines that judge crash points, and the file of the trace, for them; none: this one does.
@@ -83,46 +81,8 @@ pub struct CheckSession<'a> {
     /// How the user names the bundles' folder in a command; none: it is the default.
     pub bundles_option: Option<String>,
     pub libraries: &'a Libraries,
-}
-
-/// What a session brought home.
-#[derive(Debug)]
-pub struct Checked {
-    /// Confirmed.
-    pub findings: Vec<Finding>,
-    pub coverage: Coverage,
-    /// What reports show of the findings that have bundles.
-    pub evidence: Vec<Evidence>,
-    /// For the user: what was not done, or not as it should be.
-    pub notes: Vec<RunNote>,
-    /// All crash points that were judged.
-    pub points: Vec<PointOutcome>,
-    /// Those in the creation of pools as well.
-    pub judged_creation: bool,
-    pub judged_by: JudgedBy,
-}
-
-impl Checked {
-    /// Adds what another session found with another recording of the same program: each root cause once.
-    pub fn absorb(&mut self, other: Checked) {
-        for finding in other.findings {
-            if self.findings.iter().all(|known| known.id != finding.id) {
-                self.findings.push(finding);
-            }
-        }
-        for evidence in other.evidence {
-            if self.evidence.iter().all(|known| known.finding.id != evidence.finding.id) {
-                self.evidence.push(evidence);
-            }
-        }
-        for note in other.notes {
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
-            }
-        }
-        self.coverage.absorb(&other.coverage);
-        self.judged_creation |= other.judged_creation;
-    }
+    /// Code whose bugs are known from another recording: it is taken to be repaired from the beginning.
+    pub repaired: &'a [Location],
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -163,7 +123,7 @@ pub enum SessionError {
 
 impl SessionError {
     /// Was a run ended from outside?
-    fn is_cancelled(&self) -> bool {
+    pub(crate) fn is_cancelled(&self) -> bool {
         match self {
             SessionError::Cancelled => true,
             SessionError::Runner(error)
@@ -217,7 +177,10 @@ impl CheckSession<'_> {
         let mut runners =
             (0..count).map(|_| Runner::new(self.plan.clone())).collect::<Result<Vec<Runner>, RunnerError>>()?;
         let timeout = runners[0].timeout.clone();
-        runners.iter_mut().for_each(|runner| runner.timeout = timeout.clone());
+        runners.iter_mut().for_each(|runner| {
+            runner.timeout = timeout.clone();
+            runner.set_equivalence(self.equivalence);
+        });
         let mut reference_notes = Vec::new();
         let mut positions = Arc::default();
         let (mut setup_end, mut from) = (None, None);
@@ -282,7 +245,7 @@ impl CheckSession<'_> {
         let whole = time.budget.deadline;
         time.budget.deadline = self.again.leaves(whole);
         let Searched { points, mut coverage, mut notes, analysis, assumed, reads_pools } =
-            session.search_and_analyse(survey, &mut runners, &positions, time, AssumedRepairs::default(), on_phase)?;
+            session.search_and_analyse(survey, &mut runners, &positions, time, self.carried()?, on_phase)?;
         notes.extend(reference_notes);
         notes.extend(interleaved(self.reader)?);
         let outside: BTreeSet<_> = runners.iter().flat_map(|runner| runner.outside.iter()).collect();
@@ -317,7 +280,7 @@ impl CheckSession<'_> {
             notes.push(RunNote::NotAnalysed { states: unexplained });
         }
         on_phase(Phase::Confirm);
-        let (mut findings, mut evidence) = session.confirmed(&causes, runner, &mut notes)?;
+        let (mut findings, mut evidence) = session.confirmed(&causes, &mut runners, &mut notes)?;
         // A journal, or a part of the points, is about one search.
         let is_check = self.journal.is_none() && self.merge.is_empty() && self.shard == Shard::WHOLE;
         if self.again != AgainShare::None && is_check {
@@ -370,6 +333,8 @@ impl CheckSession<'_> {
             points,
             judged_creation: self.options.selection.creation,
             judged_by: self.plan.judged_by(),
+            interrupted: self.is_stopped(),
+            events: self.reader.event_count(),
         })
     }
 
@@ -391,6 +356,13 @@ impl CheckSession<'_> {
         Time { setup_end, budget, analysis }
     }
 
+    fn carried(&self) -> Result<AssumedRepairs, ReadError> {
+        if self.repaired.is_empty() {
+            return Ok(AssumedRepairs::default());
+        }
+        carried(self.reader, self.repaired, self.libraries)
+    }
+
     pub(crate) fn is_stopped(&self) -> bool {
         self.budget.stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
     }
@@ -405,6 +377,8 @@ impl CheckSession<'_> {
             points: Vec::new(),
             judged_creation: self.options.selection.creation,
             judged_by: self.plan.judged_by(),
+            interrupted: self.is_stopped(),
+            events: self.reader.event_count(),
         }
     }
 
@@ -422,112 +396,8 @@ impl CheckSession<'_> {
         Ok(reads.is_none_or(|reads| reads.iter().any(|read| matches!(read, Read::Line(_)))))
     }
 
-    fn confirmed(
-        &self,
-        causes: &[RootCause],
-        runner: &mut Runner,
-        notes: &mut Vec<RunNote>,
-    ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
-        self.confirmed_as(causes, runner, notes, &|_| true)
-    }
-
-    /// `wants` may give a finding another rule before it is kept, and says whether it is.
-    pub(crate) fn confirmed_as(
-        &self,
-        causes: &[RootCause],
-        runner: &mut Runner,
-        notes: &mut Vec<RunNote>,
-        wants: &dyn Fn(&mut Finding) -> bool,
-    ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
-        let rules = self.options.rules;
-        let mut crash_paths = Vec::new();
-        for cause in causes {
-            let needed = cause.class == Class::Recovery;
-            let path = if needed { breakdown(self.reader, rules, cause, runner) } else { Ok(Vec::new()) };
-            crash_paths.push(match path.map_err(SessionError::from) {
-                Err(error) if error.is_cancelled() => Vec::new(),
-                path => path?,
-            });
-        }
-        for (number, cause) in causes.iter().enumerate().filter(|(_, cause)| cause.class == Class::Recovery) {
-            let same = |other: &usize| causes[*other].verdict.agrees(&cause.verdict);
-            let known = (0..causes.len()).filter(same).find(|&other| !crash_paths[other].is_empty());
-            if let (true, Some(known)) = (crash_paths[number].is_empty(), known) {
-                crash_paths[number] = crash_paths[known].clone();
-            }
-        }
-        let (mut findings, mut evidence) = (Vec::new(), Vec::new());
-        let equivalence = runner.equivalence.clone();
-        // A recovery has no operations of its own.
-        let own = equivalence.as_ref().filter(|_| self.judged_as.is_none());
-        let mut clusters = own.map(|equivalence| Clusters::new(self.reader, equivalence, self.libraries));
-        // First all that makes a finding one, then what is shown beside it: that can do without if time is short.
-        let mut confirmed = Vec::new();
-        let mut explained: Vec<(usize, Explained)> =
-            explain(causes, &crash_paths, self.reader.tables(), self.libraries).into_iter().enumerate().collect();
-        // A hang takes all the time that a run may take, twice: the others do not wait for it.
-        let hangs = |&number: &usize| causes[number].verdict.symptom().is_some_and(Symptom::is_hang);
-        explained.sort_by_key(|(_, explained)| explained.causes.first().is_some_and(hangs));
-        for (place, Explained { mut finding, causes: numbers }) in explained {
-            if !wants(&mut finding) {
-                continue;
-            }
-            let mut shown = None;
-            let mut cancelled = false;
-            for &number in numbers.iter().take(3) {
-                match confirm(self.reader, rules, &causes[number], runner).map_err(SessionError::from) {
-                    Ok(Confirmation::Confirmed) => shown = Some(&causes[number]),
-                    Ok(Confirmation::NotReproduced) => continue,
-                    Err(error) if error.is_cancelled() => cancelled = true,
-                    Err(error) => return Err(error),
-                }
-                break;
-            }
-            if cancelled {
-                notes.push(RunNote::NotConfirmed { finding: finding.id, title: Box::new(finding.title) });
-                continue;
-            }
-            let Some(cause) = shown else {
-                notes.push(RunNote::NotReproduced { finding: finding.id, title: Box::new(finding.title) });
-                continue;
-            };
-            confirmed.push((place, finding, cause, numbers));
-        }
-        confirmed.sort_by_key(|(place, ..)| *place);
-        for (_, mut finding, cause, numbers) in confirmed {
-            let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
-            self.place(&mut finding, runner);
-            finding.notes.extend(hint(self.reader, self.options, cause)?);
-            if let Some(clusters) = &mut clusters {
-                let lost = cause.missing.first().filter(|_| !cause.in_program_order);
-                finding.notes.extend(lost.and_then(|store| clusters.made_before(store.event, cause.point.at)));
-                let points: Vec<EventId> = numbers.iter().flat_map(|&number| causes[number].points.clone()).collect();
-                finding.notes.extend(clusters.seen_in(&points)?);
-            }
-            finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
-            match self.write_bundle(&finding, cause, runner) {
-                // What was found is told in any case.
-                Err(SessionError::Bundle(error)) => {
-                    finding.replay = None;
-                    notes.push(RunNote::NoBundle { finding: finding.id.clone(), why: error.to_string() });
-                }
-                written => {
-                    written?;
-                    match self.evidence(&finding, cause, runner) {
-                        Ok(shown) => evidence.push(shown),
-                        Err(error) => {
-                            notes.push(RunNote::NoTimeline { finding: finding.id.clone(), why: error.to_string() });
-                        }
-                    }
-                }
-            }
-            findings.push(finding);
-        }
-        Ok((findings, evidence))
-    }
-
     /// Says where the crash of a finding lies: among the operations, and in which run.
-    fn place(&self, finding: &mut Finding, runner: &Runner) {
+    pub(crate) fn place(&self, finding: &mut Finding, runner: &Runner) {
         if let Title::Broken { during_recovery, .. } = &mut finding.title {
             *during_recovery = self.recovery_from.is_some();
         }
@@ -539,7 +409,12 @@ impl CheckSession<'_> {
         }
     }
 
-    fn write_bundle(&self, finding: &Finding, cause: &RootCause, runner: &Runner) -> Result<(), SessionError> {
+    pub(crate) fn write_bundle(
+        &self,
+        finding: &Finding,
+        cause: &RootCause,
+        runner: &Runner,
+    ) -> Result<(), SessionError> {
         let mut walk = Walk::new(self.reader, self.options.rules)?;
         walk.advance_to(cause.point.at)?;
         let view = walk.view();
@@ -571,7 +446,12 @@ impl CheckSession<'_> {
 
 impl CheckSession<'_> {
     /// What a report shows beside the finding's words; the bundle keeps it for later.
-    fn evidence(&self, finding: &Finding, cause: &RootCause, runner: &mut Runner) -> Result<Evidence, SessionError> {
+    pub(crate) fn evidence(
+        &self,
+        finding: &Finding,
+        cause: &RootCause,
+        runner: &mut Runner,
+    ) -> Result<Evidence, SessionError> {
         let case = Case {
             reader: self.reader,
             rules: self.options.rules,
@@ -599,7 +479,7 @@ impl CheckSession<'_> {
 pub(crate) fn survey(reader: &TraceReader, options: &SearchOptions) -> Result<Survey, ReadError> {
     let tables = reader.tables();
     let symbols = RefCell::new(Symbolizer::new(tables));
-    let creates = |frames: &[trace::symbol::Frame]| {
+    let creates = |frames: &[trace::symbol::SourceFrame]| {
         frames.iter().filter_map(|frame| frame.function.as_deref()).any(|name| CREATORS.contains(&name))
     };
     let is_creation = |context: ContextId, pc: CodeAddr| {

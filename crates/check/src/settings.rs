@@ -10,6 +10,7 @@ use crash::rounds::Selection;
 use crash::search::SearchOptions;
 use crash::strategy::StrategySpec;
 use crash::walk::Rules;
+use drive::address;
 use drive::driver::Driver;
 use evidence::bundle::{Expectation, FOLDER};
 use operation::boundaries::BoundarySource;
@@ -21,7 +22,7 @@ use oracle::pattern::{Pattern, PatternError};
 use persistency::model::{Fences, ModelKind};
 use recover::command::Command;
 use recover::limits::Limits;
-use runner::runner::{EngineChoice, OperationPlan, Plan};
+use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan};
 use trace::TraceReader;
 
 use crate::code_path::Environment;
@@ -86,6 +87,8 @@ pub struct Settings {
     pub skip_operations: Option<usize>,
     /// Where the bundles of findings go.
     pub bundles: PathBuf,
+    /// How the user names that folder, if they go to another one first.
+    pub bundles_shown: Option<PathBuf>,
 }
 
 impl Default for Settings {
@@ -114,6 +117,7 @@ impl Default for Settings {
             operations_after: OPERATIONS_AFTER,
             skip_operations: None,
             bundles: FOLDER.into(),
+            bundles_shown: None,
         }
     }
 }
@@ -148,7 +152,7 @@ impl Settings {
         operations: Option<&Operations>,
         env: &Environment,
         recorded: Option<Vec<u8>>,
-    ) -> Result<Plan, SettingsError> {
+    ) -> Result<RecoveryPlan, SettingsError> {
         let resumed = operations.map(|operations| operations.resumed(reader)).transpose()?.flatten();
         let meta = &reader.tables().meta;
         let line = |command: &str| command_line(command, directory(meta), env.clone());
@@ -171,7 +175,7 @@ impl Settings {
             }
         }
         let operations = self.operation_plan(operations, resumed, recorded).map(Arc::new);
-        Ok(Plan {
+        Ok(RecoveryPlan {
             recovery,
             checker,
             oracle: oracle(&self.expectation())?,
@@ -184,7 +188,7 @@ impl Settings {
                 output: if operations.is_some() { ANSWER_BYTES } else { Limits::default().output },
             },
             operations,
-            names: reader.tables().paths.clone(),
+            names: reader.tables().paths.iter().filter(|path| !address::is_own(Path::new(path))).cloned().collect(),
             folders: self.folders(reader),
             served: None,
             cancel: Default::default(),
@@ -231,7 +235,7 @@ impl Settings {
         self.strategies(operations, true).into_iter().any(StrategySpec::needs_conditions)
     }
 
-    pub fn search_options(&self, plan: &Plan, strategies: Vec<StrategySpec>) -> SearchOptions {
+    pub fn search_options(&self, plan: &RecoveryPlan, strategies: Vec<StrategySpec>) -> SearchOptions {
         SearchOptions {
             rules: Rules { model: self.model, fences: self.fences },
             selection: Selection {
@@ -268,7 +272,8 @@ impl Settings {
 
     /// How the folder is named in a command for the user; none: it need not be.
     pub fn bundles_option(&self) -> Option<String> {
-        (self.bundles != *FOLDER).then(|| self.bundles.display().to_string())
+        let shown = self.bundles_shown.as_ref().unwrap_or(&self.bundles);
+        (*shown != *FOLDER).then(|| shown.display().to_string())
     }
 }
 

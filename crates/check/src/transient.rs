@@ -4,7 +4,7 @@ use finding::finding::{Class, Finding, Location};
 use finding::note::Note;
 use finding::severity::Severity;
 
-use crate::session::Checked;
+use crate::checked::Checked;
 
 /// The lint's rule for lines that are never flushed: as long as nobody has looked, they may be meant to last.
 const TRANSIENT_DATA: &str = "FP0301";

@@ -1,6 +1,6 @@
 //! A search whose crash points are judged elsewhere: what is sent there, and what comes back.
 //!
-//! A unit is a stretch of the crash points of a stage. All stages are handed out at once: what a later one does at a point does not
+//! A unit is a part of the crash points of a stage. All stages are handed out at once: what a later one does at a point does not
 //! depend on what an earlier one found there. The outcomes are the same wherever a point is judged, but for how many
 //! recoveries had to be run, which depends on who came first.
 

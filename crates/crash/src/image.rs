@@ -5,7 +5,7 @@ use std::sync::Arc;
 use persistency::effect::Effect;
 use persistency::files::{FileRule, FileRuleKind};
 use persistency::line::{LINE_BYTES, LineId};
-use persistency::tracker::Step;
+use persistency::tracker::Applied;
 use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
 use trace::{FileTree, OutOfRange, PoolImage, ReadError, Tables, TraceReader};
 use xxhash_rust::xxh3::Xxh3;
@@ -128,7 +128,7 @@ impl GuaranteedImage {
     }
 
     /// Takes what an event made certain.
-    pub(crate) fn apply(&mut self, event: &Event<'_>, step: &Step<'_>, tables: &Tables) -> Result<(), OutOfRange> {
+    pub(crate) fn apply(&mut self, event: &Event<'_>, step: &Applied<'_>, tables: &Tables) -> Result<(), OutOfRange> {
         if let EventKind::File(change) = &event.kind {
             self.files.apply(change, tables)?;
         }

@@ -104,7 +104,7 @@ pub(crate) struct Task<'a> {
 
 /// The fate of a state.
 #[derive(Clone, Debug)]
-struct Fate {
+struct Decision {
     verdict: Verdict,
     dirty_reads: Option<Rc<[LineId]>>,
 }
@@ -138,7 +138,7 @@ impl<R: Recovery> Judge<'_, R> {
             still_failing: None,
         };
         // None: decided in an earlier stage.
-        let mut known: FxHashMap<StateKey, Option<Fate>> = FxHashMap::default();
+        let mut known: FxHashMap<StateKey, Option<Decision>> = FxHashMap::default();
         for spec in task.earlier {
             let mut strategy = spec.start(view, task.point.index);
             while let Some(state) = strategy.next(view) {
@@ -161,7 +161,7 @@ impl<R: Recovery> Judge<'_, R> {
         view: &PointView<'_>,
         task: Task<'_>,
         spec: StrategySpec,
-        known: &mut FxHashMap<StateKey, Option<Fate>>,
+        known: &mut FxHashMap<StateKey, Option<Decision>>,
         outcome: &mut PointOutcome,
     ) -> Result<StrategyOutcome, RecoveryError> {
         let mut strategy = spec.start(view, task.point.index);
@@ -212,7 +212,7 @@ impl<R: Recovery> Judge<'_, R> {
         state: &CrashState,
         is_new: bool,
         outcome: &mut PointOutcome,
-    ) -> Result<Fate, RecoveryError> {
+    ) -> Result<Decision, RecoveryError> {
         let read_tree = self.knowledge.read_tree();
         if let Some(read_tree) = read_tree {
             let read_tree = read_tree.read().unwrap_or_else(PoisonError::into_inner);
@@ -222,7 +222,7 @@ impl<R: Recovery> Judge<'_, R> {
                     outcome.saved += 1;
                     (self.on_decided)(false, !decided.verdict.is_pass());
                 }
-                return Ok(Fate { verdict: decided.verdict, dirty_reads: Some(decided.dirty_reads.into()) });
+                return Ok(Decision { verdict: decided.verdict, dirty_reads: Some(decided.dirty_reads.into()) });
             }
         }
         let image = view.image(state).map_err(RecoveryError::new)?;
@@ -230,7 +230,7 @@ impl<R: Recovery> Judge<'_, R> {
         outcome.runs += 1;
         (self.on_decided)(true, !observation.verdict.is_pass());
         let Some(reads) = observation.reads else {
-            return Ok(Fate { verdict: observation.verdict, dirty_reads: None });
+            return Ok(Decision { verdict: observation.verdict, dirty_reads: None });
         };
         if let Some(read_tree) = read_tree {
             let mut read_tree = read_tree.write().unwrap_or_else(PoisonError::into_inner);
@@ -242,7 +242,7 @@ impl<R: Recovery> Judge<'_, R> {
             Read::Line(line) => view.index_of(line).map(|_| line),
             Read::Length(_) => None,
         });
-        Ok(Fate { verdict: observation.verdict, dirty_reads: Some(dirty.collect()) })
+        Ok(Decision { verdict: observation.verdict, dirty_reads: Some(dirty.collect()) })
     }
 }
 

@@ -139,6 +139,9 @@ pub struct Coverage {
     /// Those that the search was to judge, and how many of them it has.
     pub points_wanted: u64,
     pub points_finished: u64,
+    /// Points of which some states were decided, but not all that were wanted.
+    #[serde(default)]
+    pub points_in_part: u64,
     /// Points at which a strategy met its limit.
     pub points_capped: u64,
     /// Points at which every state that recovery can tell apart was decided, those with torn stores included.
@@ -166,6 +169,7 @@ impl Coverage {
         self.creation_points += other.creation_points;
         self.points_wanted += other.points_wanted;
         self.points_finished += other.points_finished;
+        self.points_in_part += other.points_in_part;
         self.points_capped += other.points_capped;
         self.points_distinguished += other.points_distinguished;
         self.states_possible += &other.states_possible;
@@ -182,7 +186,9 @@ impl Coverage {
         for outcome in outcomes {
             let reached = |reach: fn(Reach) -> bool| outcome.strategies.iter().any(|strategy| reach(strategy.reach));
             let capped = reached(|reach| matches!(reach, Reach::Capped | Reach::CappedWithoutReads));
-            self.points_finished += u64::from(outcome.finished && outcome.strategies.len() == strategies);
+            let finished = outcome.finished && outcome.strategies.len() == strategies;
+            self.points_finished += u64::from(finished);
+            self.points_in_part += u64::from(!finished && outcome.decided() > 0);
             self.points_capped += u64::from(capped);
             self.points_distinguished +=
                 u64::from(reached(|reach| reach == Reach::Distinguishable) && !outcome.is_masked());

@@ -21,7 +21,7 @@ use crate::walk::Walk;
 const SETUP_SHARE: u64 = 10;
 
 /// Events between two looks at whether the search was stopped.
-const STRETCH: u64 = 1 << 16;
+const EVENTS_AT_ONCE: u64 = 1 << 16;
 
 /// Counts of the whole search.
 #[derive(Debug, Default)]
@@ -144,7 +144,7 @@ impl<'r, R: Recovery> Worker<'r, R> {
             if shared.is_stopped() {
                 return Ok(None);
             }
-            self.walk.advance_to(point.at.min(EventId(self.walk.at().0 + STRETCH)))?;
+            self.walk.advance_to(point.at.min(EventId(self.walk.at().0 + EVENTS_AT_ONCE)))?;
         }
         let outcome = self.judge(shared, &point)?;
         if in_setup {

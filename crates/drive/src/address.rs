@@ -7,12 +7,16 @@ use std::ffi::OsString;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::template::replaced;
 
 const PORT: &str = "{port}";
 const SOCKET: &str = "{socket}";
+
+/// Names of sockets that the driver chooses.
+const BEGIN: &str = "fencepost-";
+const END: &str = ".socket";
 
 /// A place to connect to.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +43,14 @@ pub fn check(text: &str) -> Result<(), AddressError> {
     if is_path(text) || tcp { Ok(()) } else { Err(AddressError(text.into())) }
 }
 
+/// Has a driver chosen this place for a server? Then it is none of the program's files.
+pub fn is_own(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str());
+    let number = name.and_then(|name| name.strip_prefix(BEGIN)?.strip_suffix(END));
+    path.parent().is_some_and(|folder| folder == std::env::temp_dir())
+        && number.is_some_and(|number| number.parse::<u64>().is_ok())
+}
+
 /// Can several servers have this place at the same time, each its own?
 pub fn is_free(text: &str) -> bool {
     text.contains(PORT) || text.contains(SOCKET)
@@ -52,7 +64,7 @@ fn is_path(text: &str) -> bool {
 pub fn choose(text: &str, server: &[OsString]) -> io::Result<(Address, Vec<OsString>)> {
     let put = |place: &str, by: &str| server.iter().map(|word| replaced(word, place, by.as_bytes())).collect();
     if is_path(text) {
-        let path = std::env::temp_dir().join(format!("fencepost-{}.socket", unique()?));
+        let path = std::env::temp_dir().join(format!("{BEGIN}{}{END}", unique()?));
         let path = path.display().to_string();
         return Ok((Address::Unix(text.replace(SOCKET, &path).into()), put(SOCKET, &path)));
     }
@@ -127,5 +139,7 @@ mod tests {
         let (one, words) = choose("{socket}", &server).unwrap();
         assert_eq!(words[2].to_str().unwrap(), one.to_string());
         assert_ne!(choose("{socket}", &server).unwrap().0, one);
+        assert!(is_own(Path::new(&one.to_string())));
+        assert!(!is_own(Path::new("/run/fencepost-7.socket")) && !is_own(&std::env::temp_dir().join("kv.socket")));
     }
 }

@@ -50,7 +50,7 @@ pub(crate) fn answer(text: std::fmt::Arguments<'_>) -> Result<(), DriveError> {
 }
 
 /// `exit 0`, `signal 11`.
-pub(crate) fn how(status: ExitStatus) -> String {
+pub fn how(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit {code}"),
         (None, Some(signal)) => format!("signal {signal}"),

@@ -12,12 +12,15 @@ use crate::address;
 const DRIVE: &str = "drive";
 /// Fencepost's own executable; harnesses can use its drivers.
 const FENCEPOST: &str = "fencepost";
+/// The driver that starts a process per operation.
+const COMMAND: &str = "command";
+const FIRST: &str = "--first";
 /// Options of a driver come behind its path, its name and its kind.
 const OPTIONS: usize = 3;
 
 /// One process of `words` for each operation, which takes the place of `{op}`. `own` has the subcommand.
 pub fn each(own: &OsStr, words: &[OsString]) -> Vec<OsString> {
-    let driver = [own, DRIVE.as_ref(), "command".as_ref(), "--".as_ref()];
+    let driver = [own, DRIVE.as_ref(), COMMAND.as_ref(), "--".as_ref()];
     driver.into_iter().map(OsStr::to_owned).chain(words.iter().cloned()).collect()
 }
 
@@ -40,6 +43,15 @@ pub fn answering(own: &OsStr, file: &str, words: &[OsString]) -> Vec<OsString> {
 #[derive(Clone, Copy, Debug)]
 pub struct Driver<'a>(&'a [String]);
 
+/// A process per operation, as a driver was told to start them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Commands<'a> {
+    /// To run before the first operation, as the user wrote it.
+    pub first: Option<&'a str>,
+    /// With a place for the operation.
+    pub template: &'a [String],
+}
+
 impl<'a> Driver<'a> {
     pub fn of(command: &'a [String]) -> Option<Driver<'a>> {
         let program = command.first().and_then(|program| Path::new(program).file_name());
@@ -55,10 +67,17 @@ impl<'a> Driver<'a> {
         place.is_some_and(|place| !address::is_free(place) && !place.contains(crate::answers::PLACE))
     }
 
+    /// The command that runs once per operation, if this driver starts one.
+    pub fn commands(self) -> Option<Commands<'a>> {
+        let (own, template) = self.0.split_at(self.0.iter().position(|word| word == "--")?);
+        let first = own.iter().position(|word| word == FIRST).and_then(|at| own.get(at + 1));
+        (own[2] == COMMAND).then(|| Commands { first: first.map(String::as_str), template: &template[1..] })
+    }
+
     /// With a command to run before the first operation.
     pub fn after(self, first: &str) -> Vec<OsString> {
         let (own, rest) = self.0.split_at(OPTIONS);
-        let words = own.iter().map(String::as_str).chain(["--first", first]).chain(rest.iter().map(String::as_str));
+        let words = own.iter().map(String::as_str).chain([FIRST, first]).chain(rest.iter().map(String::as_str));
         words.map(OsString::from).collect()
     }
 }
@@ -80,6 +99,19 @@ mod tests {
         assert!(Driver::of(&recorded("drive socket --at /s --protocol line -- kv")).unwrap().one_at_a_time());
         assert!(!Driver::of(&recorded("drive command -- kv --at /s")).unwrap().one_at_a_time());
         assert!(Driver::of(&recorded("check -- drive it")).is_none());
+        assert!(Driver::of(&command).unwrap().commands().is_none());
+    }
+
+    #[test]
+    fn commands_of_a_recorded_driver() {
+        let template = ["kv".to_owned(), "--first".to_owned(), "{op}".to_owned()];
+        let command = recorded("drive command -- kv --first {op}");
+        let commands = Driver::of(&command).unwrap().commands();
+        assert_eq!(commands, Some(Commands { first: None, template: &template }));
+        let after: Vec<String> =
+            Driver::of(&command).unwrap().after("fix it").into_iter().map(|word| word.into_string().unwrap()).collect();
+        let commands = Driver::of(&after).unwrap().commands();
+        assert_eq!(commands, Some(Commands { first: Some("fix it"), template: &template }));
     }
 
     #[test]

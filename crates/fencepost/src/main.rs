@@ -13,6 +13,8 @@ use std::process::ExitCode;
 use exit::Exit;
 
 fn main() -> ExitCode {
+    // SAFETY: this is the first thing that the process does: there is no other thread.
+    unsafe { fleet::redis::address::take_credentials() };
     guarded(run).into()
 }
 

@@ -13,8 +13,10 @@ const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const NOTE: Style = AnsiColor::Cyan.on_default().bold();
 
 fn line(style: Style, word: &str, text: impl Display) {
+    // Standard error is not buffered: one write, so that lines of several processes do not mix.
+    let line = format!("{style}{word}{style:#}{BOLD}:{BOLD:#} {text}\n");
     // If standard error is gone or full, nobody can be told.
-    let _ = writeln!(anstream::stderr(), "{style}{word}{style:#}{BOLD}:{BOLD:#} {text}");
+    let _ = anstream::stderr().write_all(line.as_bytes());
 }
 
 /// Something failed.

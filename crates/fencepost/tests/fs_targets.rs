@@ -32,6 +32,7 @@ fn main() -> ExitCode {
     trials.push(Trial::test("replay", replay));
     trials.push(Trial::test("debug", debug));
     trials.push(Trial::test("fuzz", fuzz));
+    trials.push(Trial::test("fuzz-known", fuzz_known));
     trials.push(Trial::test("twin-lazy", || check_variant(LAZY, "lazy", &FSYNC)));
     for variant in 0..=2 {
         trials.push(Trial::test(format!("preload-{variant}"), move || check_preload(variant)));
@@ -138,6 +139,19 @@ fn fuzz() -> Result<(), Failed> {
     let again = self::folder("fuzz-again")?;
     let (same, _) = found(&again, 18, &["--ops", &file.display().to_string()])?;
     if same == id { Ok(()) } else { Err(format!("{shortest} finds {same}, not {id}").into()) }
+}
+
+/// What the first batch of random workloads finds does not fail again in the second.
+fn fuzz_known() -> Result<(), Failed> {
+    let failing = |count: &str| -> Result<(usize, u64, u64), Failed> {
+        let words = ["--fuzz", count, "--batch", "20", "--seed", "1", "--strategy", "program-order,guaranteed-only"];
+        let (findings, summary) = check(18, &format!("known-{count}"), &words)?;
+        let number = |name: &str| summary[name].as_u64().unwrap_or(0);
+        Ok((findings.len(), number("states_failing"), number("points_wanted")))
+    };
+    let (one, two) = (failing("20")?, failing("40")?);
+    let is_right = one.0 == 1 && one.1 > 0 && (two.0, two.1) == (one.0, one.1) && two.2 > one.2;
+    if is_right { Ok(()) } else { Err(format!("findings, failing states, crash points: {one:?}, then {two:?}").into()) }
 }
 
 fn check_preload(variant: u32) -> Result<(), Failed> {

@@ -78,7 +78,7 @@ impl Wrappers {
             calls.extend(tables.call_path(site.context).map(key));
         }
         let mut wrappers = Wrappers::default();
-        let mut add = |module: u32, frames: &[trace::symbol::Frame]| {
+        let mut add = |module: u32, frames: &[trace::symbol::SourceFrame]| {
             let module = file_name(&tables.module(ModuleId(module)).path);
             for function in frames.iter().filter_map(|frame| frame.function.as_ref()) {
                 wrappers.storing.insert((module.to_owned(), function.clone()));
@@ -119,7 +119,7 @@ fn push(
     role: Role,
     module: ModuleId,
     address: u64,
-    named: &[trace::symbol::Frame],
+    named: &[trace::symbol::SourceFrame],
     tables: &Tables,
 ) {
     let location = |file, line, function| Location {

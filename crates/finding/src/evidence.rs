@@ -2,7 +2,7 @@
 //! that recovery could not cope with, and the operations. Plain data, bounded, and readable without the trace.
 //!
 //! ```text
-//!   window    a stretch of the trace; of its events only those that matter to the lanes
+//!   window    a part of the trace; of its events only those that matter to the lanes
 //!   lane      a cache line, with the stores of which some prefix is in PM
 //!   marks     after an event, per lane: how many of its stores were made, asked for by a flush, guaranteed
 //! ```

@@ -147,7 +147,15 @@ pub struct FindingId(pub String);
 impl FindingId {
     /// FNV-1a over rule and location, folded to 32 bits: enough to tell the findings of one program apart.
     pub fn new(rule: &str, location: &Location) -> FindingId {
-        let text = format!("{rule} {}", location.key());
+        FindingId::of(&format!("{rule} {}", location.key()))
+    }
+
+    /// Of two places, where one does not tell it from another finding.
+    pub fn of_pair(rule: &str, location: &Location, other: &Location) -> FindingId {
+        FindingId::of(&format!("{rule} {} {}", location.key(), other.key()))
+    }
+
+    fn of(text: &str) -> FindingId {
         let hash = text
             .bytes()
             .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));

@@ -17,7 +17,7 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
     let (mut all, mut misuse): (Vec<Finding>, Vec<Finding>) =
         findings.into_iter().partition(|finding| finding.failure.is_some() || rank(finding).is_none());
     misuse.sort_by_key(rank);
-    for finding in misuse {
+    for finding in one_flush(misuse) {
         let taker = all.iter().position(|known| is_same_bug(known, &finding));
         match taker {
             Some(taker) => take_in(&mut all[taker], finding),
@@ -25,6 +25,39 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
         }
     }
     all.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| unlogged(b).cmp(&unlogged(a))));
+    all
+}
+
+/// Stores of one function that are not flushed where a flush of theirs lies elsewhere: one flush was forgotten for all of them, as for the
+/// fields of a record. The first takes in the others.
+fn one_flush(misuse: Vec<Finding>) -> Vec<Finding> {
+    let flush = |finding: &Finding| {
+        let known =
+            finding.locations.iter().find(|location| location.role == Role::Flush && location.function.is_some());
+        known.filter(|_| finding.rule == "FP0101").cloned()
+    };
+    let mut all: Vec<Finding> = Vec::new();
+    for finding in misuse {
+        let by = flush(&finding);
+        let is_same = |known: &&mut Finding| {
+            let own = flush(known);
+            own.as_ref().zip(by.as_ref()).is_some_and(|(own, by)| same_place(own, by))
+                && (&known.guilty().file, &known.guilty().function)
+                    == (&finding.guilty().file, &finding.guilty().function)
+        };
+        match all.iter_mut().find(is_same) {
+            Some(known) => {
+                let store = Location { role: Role::Store, ..finding.guilty().clone() };
+                if !known.locations.iter().any(|other| same_place(other, &store)) {
+                    let stores = known.locations.iter().take_while(|other| other.role == Role::Store).count();
+                    known.locations.insert(stores, store);
+                }
+                known.count += finding.count;
+                take_in(known, finding);
+            }
+            None => all.push(finding),
+        }
+    }
     all
 }
 
@@ -51,6 +84,7 @@ fn is_same_bug(known: &Finding, misuse: &Finding) -> bool {
         UNORDERED => {
             known.class == Class::Ordering && completes(misuse, sides(Role::Missing).chain(sides(Role::Present)))
         }
+        "FP0101" => misuse.locations.iter().filter(|location| location.role == Role::Store).any(is_lost),
         _ => is_lost(misuse.guilty()),
     }
 }
@@ -156,6 +190,12 @@ mod tests {
         // The store that was there is another one, and waste is another matter.
         assert_eq!(merged(vec![lost(), misuse("FP0101", vec![at(Role::Store, 9)])]), ["FP0601", "FP0101"]);
         assert_eq!(merged(vec![lost(), misuse("FP0201", vec![at(Role::Flush, 7)])]), ["FP0601", "FP0201"]);
+        // The flush of a record was forgotten: the crash shows that for one of its fields.
+        let field = |line| misuse("FP0101", vec![at(Role::Store, line), at(Role::Flush, 20)]);
+        assert_eq!(merged(vec![lost(), field(6), field(7), field(8)]), ["FP0601+FP0101+FP0101+FP0101"]);
+        assert_eq!(merged(vec![field(6), field(8)]), ["FP0101+FP0101"]);
+        let elsewhere = misuse("FP0101", vec![at(Role::Store, 8), at(Role::Flush, 21)]);
+        assert_eq!(merged(vec![field(6), elsewhere]), ["FP0101", "FP0101"]);
     }
 
     #[test]

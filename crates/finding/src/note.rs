@@ -155,6 +155,12 @@ pub enum RunNote {
         lost: u64,
         failures: Vec<String>,
     },
+    /// The same of workloads of a file system.
+    WorkloadsSetAside {
+        count: u64,
+        lost: u64,
+        failures: Vec<String>,
+    },
     /// So many recoveries were crashed in turn.
     RecoveriesCrashed {
         recoveries: u64,
@@ -185,9 +191,13 @@ pub enum RunNote {
     SharedFiles {
         names: Vec<String>,
     },
-    /// Of file systems: so many workloads of system calls were crashed.
+    /// Of file systems: so many workloads of system calls were crashed, and so many of the states needed no recovery run.
     Workloads {
         count: u64,
+        #[serde(default)]
+        states: u64,
+        #[serde(default)]
+        saved: u64,
     },
     /// Of a report made later: the run itself is not known.
     RunNotKept,

@@ -7,10 +7,15 @@
 //!                                        └── redis::Crew     takes units, renews its leases, acknowledges with results
 //! ```
 //!
+//! A unit may be a run of a whole program ([`program`]), with folders as what it is given and what it leaves ([`folder`]).
+//!
 //! Knows nothing of what a unit is about: to it, units and results are bytes.
 
 pub mod blob;
 pub mod dispatch;
+pub mod folder;
+pub mod program;
+pub mod same;
 pub mod text;
 pub mod threads;
 

@@ -133,7 +133,9 @@ fn work(address: &Address, mirror: &Mirror, jobs: usize, stop: &Arc<AtomicBool>)
 fn workers_perform_everything_and_learn_from_each_other() {
     let Some(redis) = Redis::start() else { return };
     let address = redis.address("all");
-    let (one, other, stop) = (Mirror::default(), Mirror::default(), Arc::default());
+    // A unit takes some time: otherwise one worker has done all of them before the other has come.
+    let mirror = || Mirror { pause: Duration::from_millis(10), ..Mirror::default() };
+    let (one, other, stop) = (mirror(), mirror(), Arc::default());
     let units = units(200);
     thread::scope(|scope| {
         let workers = [&one, &other].map(|mirror| scope.spawn(|| work(&address, mirror, 2, &stop).unwrap()));

@@ -4,6 +4,7 @@ use std::io::BufReader;
 
 use fs::execute::{Answer, Executor};
 use fs::generate::Generator;
+use fs::oracle::{Crash, Promises};
 use fs::tree::Tree;
 use fs::usable::usable;
 use fs::walk::walk;
@@ -76,6 +77,26 @@ fn answers_and_tree() {
     assert_eq!(Tree::parse(&text).unwrap(), tree);
     assert_eq!(usable(root.path()), Ok(()));
     assert_eq!(walk(root.path()).entries.len(), 1, "everything was removed");
+}
+
+/// Where files are built: the folder for temporary files may be of a kind that has no extended attributes.
+#[test]
+fn extended_attributes_are_part_of_the_tree() {
+    let root = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let answers = run(root.path(), &["creat foo", "setxattr foo user.a one", "setxattr foo user.b two"]);
+    assert_eq!(answers, ["ok"; 3]);
+    let tree = walk(root.path());
+    let text = tree.to_string();
+    let attributes: Vec<&str> = tree.entry("foo").unwrap().xattrs.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(attributes, ["user.a", "user.b"], "{text}");
+    assert_eq!(Tree::parse(&text).unwrap(), tree);
+    assert_eq!(run(root.path(), &["removexattr foo user.b", "removexattr foo user.b"]), ["ok", "ENODATA"]);
+    let fewer = walk(root.path());
+    assert_ne!(fewer, tree);
+    let op = "chmod foo 600".parse().unwrap();
+    let crash = Crash { op: &op, before: &tree, after: &tree, returned: false };
+    let lost = crash.judge(&fewer, Promises::default()).unwrap_err().to_string();
+    assert!(lost.contains("`foo` has extended attributes `user.a=one `; expected"), "{lost}");
 }
 
 #[test]

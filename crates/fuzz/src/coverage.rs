@@ -45,7 +45,8 @@ const CLASSES: [u8; 256] = {
 };
 
 /// Counters that a run has left: place in both maps (edges first), and class.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Trail {
     pub counters: Vec<(u32, u8)>,
 }
@@ -129,6 +130,18 @@ impl Default for Covered {
 }
 
 impl Covered {
+    /// For other machines.
+    pub fn bytes(&self) -> &[u8] {
+        &self.classes
+    }
+
+    /// What [`bytes`](Self::bytes) gave; none: it is of something else.
+    pub fn of(classes: Vec<u8>) -> Option<Covered> {
+        let count = |classes: &[u8]| classes.iter().filter(|class| **class != 0).count();
+        let (edges, pm) = classes.split_at_checked(EDGES).filter(|_| classes.len() == COVER_BYTES)?;
+        Some(Covered { edges: count(edges), pm_transitions: count(pm), classes })
+    }
+
     /// What the trail has that nothing before had.
     pub fn news(&self, trail: &Trail) -> News {
         let mut news = News::default();
@@ -183,6 +196,16 @@ mod tests {
         assert_eq!(covered.news(&maps(&[(8, 1)])).priority(), Some(Priority::Low));
         assert_eq!(covered.news(&maps(&[(7, 200)])).priority(), Some(Priority::Low));
         assert_eq!((covered.pm_transitions, covered.edges), (1, 1));
+    }
+
+    #[test]
+    fn what_was_covered_arrives_elsewhere() {
+        let mut covered = Covered::default();
+        covered.add(&maps(&[(7, 1), (9, 3), (EDGES + 3, 2)]));
+        let there = Covered::of(covered.bytes().to_vec()).unwrap();
+        assert_eq!((there.pm_transitions, there.edges), (1, 2));
+        assert_eq!(there.bytes(), covered.bytes());
+        assert!(Covered::of(vec![0; 3]).is_none());
     }
 
     #[test]

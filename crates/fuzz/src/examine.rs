@@ -21,7 +21,7 @@ use operation::workload::Workload;
 use oracle::oracle::Oracle;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
-use runner::runner::{EngineChoice, OperationPlan, Plan};
+use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan};
 
 use crate::execute::{Delivery, Subject};
 use crate::recorded::RecordedCase;
@@ -86,7 +86,7 @@ impl Examination {
             Delivery::Operations => self.operations(case, input, readback),
             _ => None,
         };
-        let plan = Plan {
+        let plan = RecoveryPlan {
             recovery: self.recovery.clone().unwrap_or_else(|| self.default_recovery(input)),
             checker: self.checker.clone(),
             oracle: self.oracle.clone(),
@@ -131,6 +131,7 @@ impl Examination {
             bundles: folder,
             bundles_option: Some(self.bundles.display().to_string()),
             libraries: &self.libraries,
+            repaired: &[],
         };
         Ok(session.run(&|_| {}).map_err(Box::new)?.findings)
     }

@@ -84,6 +84,11 @@ impl Tree {
         self.by_id.get(&id).map(|number| &self.nodes[*number])
     }
 
+    /// How many pools an image has.
+    pub fn pools(&self) -> usize {
+        self.pools
+    }
+
     /// Bytes on disk.
     pub fn stored(&self) -> u64 {
         self.end
@@ -119,8 +124,7 @@ impl Tree {
         }
         let missing = || io::Error::new(io::ErrorKind::InvalidData, format!("image {id} is not in the tree"));
         let node = self.node(id).ok_or_else(missing)?.clone();
-        let mut packed = vec![0; node.bytes as usize];
-        self.data.read_exact_at(&mut packed, node.at)?;
+        let packed = self.packed(&node)?;
         let difference = zstd::stream::decode_all(&packed[..])?;
         let base = self.image(node.against)?;
         let image = applied(&base, &difference).filter(|image| image.id() == id);
@@ -128,6 +132,29 @@ impl Tree {
         let image = Arc::new(image.ok_or_else(damaged)?);
         self.keep(Arc::clone(&image));
         Ok(image)
+    }
+
+    /// What is stored of a node.
+    pub fn packed(&self, node: &Node) -> io::Result<Vec<u8>> {
+        let mut packed = vec![0; node.bytes as usize];
+        self.data.read_exact_at(&mut packed, node.at)?;
+        Ok(packed)
+    }
+
+    /// The image of a node of another tree that began as this one, from what is stored of it there. `others` are images of that tree.
+    pub fn rebuilt(
+        &mut self,
+        node: &Node,
+        packed: &[u8],
+        others: &FxHashMap<ImageId, Arc<Image>>,
+    ) -> io::Result<Arc<Image>> {
+        let base = match others.get(&node.against) {
+            Some(image) => Arc::clone(image),
+            None => self.image(node.against)?,
+        };
+        let image = applied(&base, &zstd::stream::decode_all(packed)?).filter(|image| image.id() == node.id);
+        let damaged = || io::Error::new(io::ErrorKind::InvalidData, format!("image {} is damaged", node.id));
+        image.map(Arc::new).ok_or_else(damaged)
     }
 
     fn keep(&mut self, image: Arc<Image>) {

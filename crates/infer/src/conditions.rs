@@ -43,7 +43,7 @@ struct Word {
 /// Which row of the table a condition comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Rule {
+pub enum ConditionRule {
     /// The second was computed from the first.
     Po1,
     /// Whether the second was stored depended on the first.
@@ -62,7 +62,7 @@ pub struct SpanNo(pub u32);
 /// `first` must be in PM before `second` is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
-    pub rule: Rule,
+    pub rule: ConditionRule,
     pub first: Span,
     pub second: Span,
     /// The instructions that gave the hint: the one that accessed the first place, and the one that accessed the second.
@@ -93,7 +93,7 @@ pub struct Counts {
 
 /// The second place, the first, and so on: all orders of one second place are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-struct OrderRow(SpanNo, SpanNo, Rule, u32, u32);
+struct OrderRow(SpanNo, SpanNo, ConditionRule, u32, u32);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct GuardianRow(SpanNo, u32, u32);
@@ -294,16 +294,20 @@ mod tests {
         Span { pool: PoolId(0), offset, len }
     }
 
-    fn order(rule: Rule, first: Span, second: Span) -> Order {
+    fn order(rule: ConditionRule, first: Span, second: Span) -> Order {
         Order { rule, first, second, evidence: Default::default() }
     }
 
     #[test]
     fn conditions_are_sorted_and_each_is_there_once() {
         let (a, b) = (span(0, 8), span(64, 4));
-        let orders = vec![order(Rule::Po2, a, b), order(Rule::Po1, a, b), order(Rule::Po2, a, b)];
+        let orders =
+            vec![order(ConditionRule::Po2, a, b), order(ConditionRule::Po1, a, b), order(ConditionRule::Po2, a, b)];
         let conditions = Conditions::new(orders.clone(), Vec::new(), Counts::default());
-        assert_eq!(conditions.orders().map(|order| order.rule).collect::<Vec<_>>(), [Rule::Po1, Rule::Po2]);
+        assert_eq!(
+            conditions.orders().map(|order| order.rule).collect::<Vec<_>>(),
+            [ConditionRule::Po1, ConditionRule::Po2]
+        );
         let mut other = orders;
         other.reverse();
         assert_eq!(Conditions::new(other, Vec::new(), Counts::default()).digest(), conditions.digest());
@@ -313,7 +317,7 @@ mod tests {
     #[test]
     fn places_are_found_by_overlap() {
         let spans = [span(0, 8), span(4, 2), span(60, 8), span(200, 64)];
-        let orders = vec![order(Rule::Po1, spans[0], spans[1]), order(Rule::Po3, spans[2], spans[3])];
+        let orders = vec![order(ConditionRule::Po1, spans[0], spans[1]), order(ConditionRule::Po3, spans[2], spans[3])];
         let conditions = Conditions::new(orders, Vec::new(), Counts::default());
         for offset in 0..300 {
             for len in [1, 4, 8, 70] {
@@ -329,11 +333,12 @@ mod tests {
     #[test]
     fn the_order_of_two_places_is_found() {
         let (a, b, c) = (span(0, 8), span(64, 8), span(128, 8));
-        let orders = vec![order(Rule::Po3, a, b), order(Rule::Po1, a, b), order(Rule::Po2, c, b)];
+        let orders =
+            vec![order(ConditionRule::Po3, a, b), order(ConditionRule::Po1, a, b), order(ConditionRule::Po2, c, b)];
         let guardian = Guardian { span: b, evidence: Default::default() };
         let conditions = Conditions::new(orders, vec![guardian], Counts::default());
         let number = |span: Span| conditions.overlapping(span)[0];
-        assert_eq!(conditions.between(number(a), number(b)).unwrap().rule, Rule::Po1);
+        assert_eq!(conditions.between(number(a), number(b)).unwrap().rule, ConditionRule::Po1);
         assert!(conditions.between(number(b), number(a)).is_none());
         let all = [number(a), number(b), number(c)];
         assert_eq!(conditions.before_among(number(b), &all), [0, 2]);

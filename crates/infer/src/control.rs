@@ -13,7 +13,7 @@ use crate::postdominators::Meet;
 
 /// Where a return address lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Frame(u64);
+struct ReturnSlot(u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Region {
@@ -29,7 +29,7 @@ const MOST_FRAMES: usize = 1 << 16;
 
 #[derive(Clone, Debug, Default)]
 pub struct Control {
-    frames: Vec<Frame>,
+    frames: Vec<ReturnSlot>,
     regions: Vec<Region>,
     context: SetId,
 }
@@ -77,15 +77,15 @@ impl Control {
 
     /// A call whose return address is put at `stack`.
     pub fn call(&mut self, stack: u64) {
-        self.leave(Frame(stack));
+        self.leave(ReturnSlot(stack));
         if self.frames.len() < MOST_FRAMES {
-            self.frames.push(Frame(stack));
+            self.frames.push(ReturnSlot(stack));
         }
     }
 
     /// A return through the address at `stack`.
     pub fn ret(&mut self, stack: u64) {
-        if !self.leave(Frame(stack)) {
+        if !self.leave(ReturnSlot(stack)) {
             // A function whose call was not seen.
             let depth = self.frames.len();
             self.drop_deeper(depth);
@@ -93,7 +93,7 @@ impl Control {
     }
 
     /// Drops frames that lie at or below this one; were there any?
-    fn leave(&mut self, frame: Frame) -> bool {
+    fn leave(&mut self, frame: ReturnSlot) -> bool {
         let before = self.frames.len();
         while self.frames.last().is_some_and(|&last| last <= frame) {
             self.frames.pop();
@@ -187,7 +187,7 @@ mod tests {
         control.branch(&mut sets, x, || Meet::Exit);
         control.call(950);
         assert_eq!(control.context(), SetId::EMPTY);
-        assert_eq!(control.frames, [Frame(1000), Frame(950)]);
+        assert_eq!(control.frames, [ReturnSlot(1000), ReturnSlot(950)]);
         let mut unknown = Control::default();
         unknown.branch(&mut sets, x, || Meet::Exit);
         unknown.ret(5000);

@@ -77,13 +77,13 @@ mod tests {
     use trace::event::{CodeAddr, ModuleId, PoolId};
 
     use super::*;
-    use crate::conditions::{Counts, Guardian, Order, Rule, Span};
+    use crate::conditions::{ConditionRule, Counts, Guardian, Order, Span};
 
     #[test]
     fn what_is_saved_is_read_again() {
         let span = |offset| Span { pool: PoolId(1), offset, len: 8 };
         let at = |addr| CodeAddr { module: ModuleId(2), addr };
-        let order = Order { rule: Rule::Po3, first: span(0), second: span(64), evidence: (at(1), at(2)) };
+        let order = Order { rule: ConditionRule::Po3, first: span(0), second: span(64), evidence: (at(1), at(2)) };
         let guardian = Guardian { span: span(64), evidence: (at(2), at(1)) };
         let counts = Counts { instructions: 7, ..Counts::default() };
         let conditions = Conditions::new(vec![order], vec![guardian], counts);

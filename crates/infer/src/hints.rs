@@ -6,7 +6,7 @@
 use rustc_hash::FxHashMap;
 use trace::event::CodeAddr;
 
-use crate::conditions::{Conditions, Counts, Guardian, Order, Rule, Span};
+use crate::conditions::{ConditionRule, Conditions, Counts, Guardian, Order, Span};
 use crate::labels::{Label, LabelSets, SetId};
 use crate::stored::Stored;
 
@@ -45,7 +45,7 @@ struct Loaded {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct OrderKey {
-    rule: Rule,
+    rule: ConditionRule,
     first: PlaceNo,
     second: PlaceNo,
 }
@@ -83,7 +83,7 @@ impl Hints {
             for &guardian in sets.get(control) {
                 let guardian = self.loads[guardian.0 as usize];
                 let evidence = (loaded.code, guardian.code);
-                if self.add(Rule::Po3, loaded.place, guardian.place, evidence) {
+                if self.add(ConditionRule::Po3, loaded.place, guardian.place, evidence) {
                     self.guardians.entry(guardian.place).or_insert((guardian.code, loaded.code));
                 }
             }
@@ -110,7 +110,7 @@ impl Hints {
             return;
         }
         let code = self.code_no(code);
-        for (rule, set) in [(Rule::Po1, data), (Rule::Po2, control)] {
+        for (rule, set) in [(ConditionRule::Po1, data), (ConditionRule::Po2, control)] {
             for &label in sets.get(set) {
                 let loaded = self.loads[label.0 as usize];
                 self.add(rule, loaded.place, place, (loaded.code, code));
@@ -199,7 +199,7 @@ impl Hints {
     }
 
     /// False if the two places overlap.
-    fn add(&mut self, rule: Rule, first: PlaceNo, second: PlaceNo, evidence: (CodeNo, CodeNo)) -> bool {
+    fn add(&mut self, rule: ConditionRule, first: PlaceNo, second: PlaceNo, evidence: (CodeNo, CodeNo)) -> bool {
         if first == second || self.places[first.0 as usize].overlaps(self.places[second.0 as usize]) {
             return false;
         }
@@ -244,7 +244,10 @@ mod tests {
                 (order.rule, order.first.offset, order.second.offset, order.evidence.0.addr, order.evidence.1.addr)
             })
             .collect();
-        assert_eq!(found, [(Rule::Po3, 192, 0, 4, 1), (Rule::Po1, 0, 64, 1, 2), (Rule::Po2, 0, 128, 1, 3)]);
+        assert_eq!(
+            found,
+            [(ConditionRule::Po3, 192, 0, 4, 1), (ConditionRule::Po1, 0, 64, 1, 2), (ConditionRule::Po2, 0, 128, 1, 3)]
+        );
         assert_eq!(conditions.guardians().map(|guardian| guardian.span).collect::<Vec<_>>(), [span(0)]);
     }
 

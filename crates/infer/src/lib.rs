@@ -44,6 +44,6 @@ pub mod registers;
 pub mod shadow;
 pub mod stored;
 
-pub use conditions::{Conditions, Guardian, Order, Rule, Span, SpanNo};
+pub use conditions::{ConditionRule, Conditions, Guardian, Order, Span, SpanNo};
 pub use file::{ConditionsError, beside};
 pub use inference::Inference;

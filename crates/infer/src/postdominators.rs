@@ -75,14 +75,14 @@ impl PostDominators {
 
 /// Where one instruction leads.
 #[derive(Clone, Debug)]
-enum Step {
+enum Successors {
     Next(u64),
     /// To all of these; none: out of the function.
     Jump(Vec<u64>),
 }
 
 struct Graph {
-    steps: FxHashMap<u64, Step>,
+    steps: FxHashMap<u64, Successors>,
     /// Where blocks begin, in order of discovery; the first is the branch.
     leaders: Vec<u64>,
     indirect: Vec<u64>,
@@ -99,8 +99,8 @@ impl Graph {
             while !graph.steps.contains_key(&at) && graph.steps.len() < MOST_INSTRUCTIONS {
                 let step = step(at, code, targets, &mut graph.indirect);
                 let next = match &step {
-                    Step::Next(next) => Some(*next),
-                    Step::Jump(ways) => {
+                    Successors::Next(next) => Some(*next),
+                    Successors::Jump(ways) => {
                         graph.leaders.extend(ways.iter().filter(|&&way| is_leader.insert(way)));
                         None
                     }
@@ -127,11 +127,11 @@ impl Graph {
             ways[number] = loop {
                 match self.steps.get(&at) {
                     None => break vec![0],
-                    Some(Step::Next(next)) => match numbers.get(next) {
+                    Some(Successors::Next(next)) => match numbers.get(next) {
                         Some(&other) => break vec![other],
                         None => at = *next,
                     },
-                    Some(Step::Jump(to)) => {
+                    Some(Successors::Jump(to)) => {
                         if to.len() > 1 {
                             branches.push((at, number));
                         }
@@ -149,26 +149,30 @@ impl Graph {
     }
 }
 
-fn step(pc: u64, code: &mut Code, targets: &FxHashMap<u64, Vec<u64>>, indirect: &mut Vec<u64>) -> Step {
+fn step(pc: u64, code: &mut Code, targets: &FxHashMap<u64, Vec<u64>>, indirect: &mut Vec<u64>) -> Successors {
     let mut bytes = [0; LONGEST];
     let known = code.at(pc, &mut bytes);
     let mut instruction = Instruction::default();
     Decoder::with_ip(64, &bytes[..known], pc, DecoderOptions::NONE).decode_out(&mut instruction);
     if instruction.is_invalid() {
-        return Step::Jump(Vec::new());
+        return Successors::Jump(Vec::new());
     }
     let next = instruction.next_ip();
     match instruction.flow_control() {
         FlowControl::Next | FlowControl::Call | FlowControl::IndirectCall | FlowControl::XbeginXabortXend => {
-            if matches!(instruction.mnemonic(), Mnemonic::Hlt) { Step::Jump(Vec::new()) } else { Step::Next(next) }
+            if matches!(instruction.mnemonic(), Mnemonic::Hlt) {
+                Successors::Jump(Vec::new())
+            } else {
+                Successors::Next(next)
+            }
         }
-        FlowControl::UnconditionalBranch => Step::Jump(vec![instruction.near_branch_target()]),
-        FlowControl::ConditionalBranch => Step::Jump(vec![instruction.near_branch_target(), next]),
+        FlowControl::UnconditionalBranch => Successors::Jump(vec![instruction.near_branch_target()]),
+        FlowControl::ConditionalBranch => Successors::Jump(vec![instruction.near_branch_target(), next]),
         FlowControl::IndirectBranch => {
             indirect.push(pc);
-            Step::Jump(targets.get(&pc).cloned().unwrap_or_default())
+            Successors::Jump(targets.get(&pc).cloned().unwrap_or_default())
         }
-        FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => Step::Jump(Vec::new()),
+        FlowControl::Return | FlowControl::Interrupt | FlowControl::Exception => Successors::Jump(Vec::new()),
     }
 }
 

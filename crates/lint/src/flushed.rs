@@ -3,7 +3,7 @@
 use finding::site::SiteId;
 use persistency::domain::PendingStore;
 use persistency::line::{ByteMask, LineId};
-use persistency::tracker::Step;
+use persistency::tracker::Applied;
 use rustc_hash::FxHashMap;
 use trace::event::{Place, PoolId};
 
@@ -24,7 +24,7 @@ const EPOCHS: u32 = 1 << 23;
 
 impl LastFlush {
     /// `fences`: how many the run has had.
-    pub(crate) fn new(site: SiteId, place: Place, step: &Step<'_>, stores: u64, fences: u64) -> LastFlush {
+    pub(crate) fn new(site: SiteId, place: Place, step: &Applied<'_>, stores: u64, fences: u64) -> LastFlush {
         let several = stores > 1
             && match step.after().line(LineId::of(place)) {
                 Some(line) => differ(line.stores().iter().map(PendingStore::mask)),

@@ -12,7 +12,7 @@ use persistency::tracker::Tracker;
 use trace::event::{EventId, Place, PoolId, PoolOffset};
 
 use crate::lint::Tag;
-use crate::rule::{Fate, LostStore};
+use crate::rule::{Loss, LostStore};
 use crate::world::World;
 
 /// All lost stores, by ascending place. Stores whose bytes were all stored again are left out: the later one counts.
@@ -28,13 +28,13 @@ pub(crate) fn lost(tracker: &Tracker, world: &World<'_>) -> Vec<LostStore> {
             for (at, store) in newest(&line) {
                 let (event, site) = Tag::unpack(store.event);
                 let fate = if store.route.bypasses_cache() {
-                    Fate::NeverDrained
+                    Loss::NeverDrained
                 } else if last_streamed.is_some_and(|streamed| streamed > at) {
                     continue; // Line order: the fence that the later non-temporal store lacks would settle this one too.
                 } else if let Some(flush) = flush.filter(|flush| flush.event > event) {
-                    Fate::NeverFenced { flush: flush.site }
+                    Loss::NeverFenced { flush: flush.site }
                 } else {
-                    Fate::NeverFlushed { elsewhere }
+                    Loss::NeverFlushed { elsewhere }
                 };
                 // What the file system zeroed at the boundary of a range is not the program's store.
                 if store.route != Route::Zeroed {

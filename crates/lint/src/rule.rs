@@ -16,7 +16,7 @@ use finding::severity::{Level, Severity};
 use finding::site::SiteId;
 use persistency::domain::Route;
 use persistency::line::LineId;
-use persistency::tracker::Step;
+use persistency::tracker::Applied;
 use trace::Tables;
 use trace::event::{Event, EventId, ThreadId};
 
@@ -108,7 +108,7 @@ pub struct Moment<'a> {
     pub id: EventId,
     pub event: &'a Event<'a>,
     pub site: SiteId,
-    pub step: &'a Step<'a>,
+    pub step: &'a Applied<'a>,
     pub world: &'a World<'a>,
     /// PMDK's transactions, after the event, if their functions were watched.
     pub(crate) transactions: &'a Transactions,
@@ -124,12 +124,12 @@ pub struct LostStore {
     pub thread: ThreadId,
     pub line: LineId,
     pub route: Route,
-    pub fate: Fate,
+    pub fate: Loss,
 }
 
 /// How far a lost store got.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum Loss {
     /// No flush followed. `elsewhere`: where the line was flushed at some other time of the run.
     NeverFlushed { elsewhere: Option<SiteId> },
     /// This flush followed, but no fence of the thread that flushed.

@@ -6,7 +6,7 @@ use finding::note::Note;
 use finding::site::{SiteId, Sites};
 use persistency::effect::{Effect, FlushVerdict};
 use persistency::line::LineId;
-use persistency::tracker::Step;
+use persistency::tracker::Applied;
 use rustc_hash::FxHashMap;
 use trace::Tables;
 use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget, Place, ThreadId};
@@ -209,7 +209,7 @@ impl<'t> World<'t> {
 
     /// Takes what an event changed.
     #[inline]
-    pub(crate) fn update(&mut self, id: EventId, site: SiteId, event: &Event<'_>, step: &Step<'_>) {
+    pub(crate) fn update(&mut self, id: EventId, site: SiteId, event: &Event<'_>, step: &Applied<'_>) {
         match (&event.kind, step.effect) {
             (&EventKind::Flush { kind, target: FlushTarget::Pool(place) }, Effect::Flush(flush))
                 if flush.verdict == FlushVerdict::Useful =>

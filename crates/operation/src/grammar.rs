@@ -11,6 +11,7 @@
 //! [readback]
 //! queries = ["g {key}", "n"]
 //! order = "any"        # of the lines of an answer; "fixed" if it matters
+//! separator = ","      # between the items of an answer on one line; spaces if nothing is said
 //!
 //! [keys]
 //! range = 1000         # keys are numbers below this
@@ -74,6 +75,8 @@ pub struct Grammar {
     pub queries: Vec<Vec<Piece>>,
     /// Of the lines of their answers.
     pub order: Option<LineOrder>,
+    /// Between the items of a listing on one line.
+    pub separator: Option<String>,
     /// Keys are below this.
     pub keys: u64,
     /// Values are below this.
@@ -131,6 +134,7 @@ struct Readback {
     #[serde(default)]
     queries: Vec<String>,
     order: Option<LineOrder>,
+    separator: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -188,7 +192,8 @@ impl Grammar {
             return Err(GrammarError::NoFirstKey);
         }
         let (keys, values) = (file.keys.range.unwrap_or(KEYS).max(1), file.values.range.unwrap_or(VALUES).max(1));
-        Ok(Grammar { kinds, queries, order: file.readback.order, keys, values })
+        let Readback { order, separator, .. } = file.readback;
+        Ok(Grammar { kinds, queries, order, separator, keys, values })
     }
 }
 
@@ -241,7 +246,9 @@ mod tests {
         assert_eq!(grammar.queries, [vec![text("g "), Piece::Hole(Hole::Key)]]);
         assert_eq!(grammar.order, None);
         let any = Grammar::parse("[operations]\na = \"x\"\n[readback]\nqueries = [\"l\"]\norder = \"any\"").unwrap();
-        assert_eq!(any.order, Some(LineOrder::Any));
+        assert_eq!((any.order, any.separator), (Some(LineOrder::Any), None));
+        let commas = "[operations]\na = \"x\"\n[readback]\nqueries = [\"l\"]\nseparator = \",\"";
+        assert_eq!(Grammar::parse(commas).unwrap().separator.as_deref(), Some(","));
         assert!(matches!(error("[operations]\na = \"x\"\n[readback]\norder = \"some\""), GrammarError::Syntax(_)));
     }
 

@@ -17,6 +17,7 @@ pub mod equivalence;
 pub mod expected;
 pub mod generate;
 pub mod grammar;
+mod listing;
 mod queries;
 pub mod resumed;
 pub mod text;

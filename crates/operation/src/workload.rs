@@ -25,6 +25,8 @@ pub struct Workload {
     kinds: Vec<String>,
     /// Of the lines of answers to queries, if somebody has said.
     pub order: Option<LineOrder>,
+    /// Between the items of an answer on one line; none: spaces.
+    pub separator: Option<String>,
 }
 
 /// Operations and queries of a program that reads them from standard input: one run is given all of them, and the end of the
@@ -73,8 +75,16 @@ impl Workload {
         }
         let queries = Queries::of(&text, &operations, &readback);
         let parts = vec![Vec::new(); operations.len()];
-        let workload =
-            Workload { text: text.into(), operations, readback, queries, parts, kinds: Vec::new(), order: None };
+        let workload = Workload {
+            text: text.into(),
+            operations,
+            readback,
+            queries,
+            parts,
+            kinds: Vec::new(),
+            order: None,
+            separator: None,
+        };
         match (0..workload.count()).find(|&number| workload.line(number).contains(&0)) {
             Some(number) => Err(WorkloadError::ZeroByte(number)),
             None => Ok(workload),

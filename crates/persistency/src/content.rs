@@ -172,10 +172,10 @@ fn solid(stores: &[PendingStore], first: usize, end: usize) -> Vec<Content> {
         add(later);
     }
     // The lower and the upper granules.
-    for border in 1..GRANULES {
+    for boundary in 1..GRANULES {
         let (mut lower, mut upper) = (full, full);
-        lower[border..].fill(0);
-        upper[..border].fill(0);
+        lower[boundary..].fill(0);
+        upper[..boundary].fill(0);
         add(lower);
         add(upper);
     }

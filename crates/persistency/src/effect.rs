@@ -78,7 +78,7 @@ pub struct FenceEffect {
 pub enum Effect {
     /// Nothing that a power failure could show.
     None,
-    /// See [`Step::stored`](crate::tracker::Step::stored) for the lines.
+    /// See [`Applied::stored`](crate::tracker::Applied::stored) for the lines.
     Store,
     /// A fence, then a store.
     Rmw(FenceEffect),

@@ -1,7 +1,7 @@
 //! Persistency models: track what a power failure can leave of every dirty line along a trace.
 //!
 //! ```text
-//!   Event ──► Tracker ──► Step            what this event did: a flush that wasted its time, a fence and
+//!   Event ──► Tracker ──► Applied         what this event did: a flush that wasted its time, a fence and
 //!               │                         the stores that it made guaranteed
 //!               └───────► CrashPoint      if power fails here: per dirty line the stores of which any prefix
 //!                                         may be in PM; how many crash states; all of them, nearest first

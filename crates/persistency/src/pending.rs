@@ -25,7 +25,7 @@ pub enum Route {
     Kernel,
     /// A write to the pool's file.
     File,
-    /// The border of a range that the file system zeroed.
+    /// The boundary of a range that the file system zeroed.
     Zeroed,
 }
 
@@ -210,17 +210,17 @@ impl Line {
     }
 
     /// Forgets stores whose every byte was stored again before anybody flushed or fenced in between: at most 64
-    /// stores per stretch between two marks remain.
+    /// stores between two marks remain.
     fn thin(&mut self) {
         self.stores.drain(..self.head);
         self.head = 0;
-        let mut borders: Vec<Seq> = self.marks.iter().flat_map(|mark| [mark.flushed, mark.streamed]).collect();
-        borders.sort_unstable();
+        let mut boundaries: Vec<Seq> = self.marks.iter().flat_map(|mark| [mark.flushed, mark.streamed]).collect();
+        boundaries.sort_unstable();
         let mut later = ByteMask::EMPTY;
         let mut kept = Vec::with_capacity(self.stores.len());
         for store in self.stores.iter().rev() {
-            while borders.last().is_some_and(|&border| border > store.seq) {
-                borders.pop();
+            while boundaries.last().is_some_and(|&boundary| boundary > store.seq) {
+                boundaries.pop();
                 later = ByteMask::EMPTY;
             }
             if !store.mask().without(later).is_empty() {

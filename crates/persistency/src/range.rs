@@ -18,7 +18,7 @@ pub(crate) struct LinePart {
     pub at: usize,
 }
 
-/// Cuts `len` bytes from `place` at line borders, by ascending address.
+/// Cuts `len` bytes from `place` at line boundaries, by ascending address.
 pub(crate) fn line_parts(place: Place, len: usize) -> impl Iterator<Item = LinePart> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_cut_at_line_borders() {
+    fn parts_are_cut_at_line_boundaries() {
         let parts: Vec<_> = line_parts(place(60), 72).map(|p| (p.line.line.0, p.start, p.len, p.at)).collect();
         assert_eq!(parts, [(0, 60, 4, 0), (1, 0, 64, 4), (2, 0, 4, 68)]);
         assert_eq!(line_parts(place(60), 0).count(), 0);
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_lines_leave_the_borders_out() {
+    fn whole_lines_leave_the_boundaries_out() {
         assert_eq!(whole_lines(place(1), 200), (LineNo(1), LineNo(3)));
         assert_eq!(whole_lines(place(1), 10), (LineNo(1), LineNo(1)));
         assert_eq!(whole_lines(place(64), 64), (LineNo(1), LineNo(2)));

@@ -20,12 +20,12 @@ pub struct Tracker {
 
 /// What one event did. The lists live until the next event.
 #[derive(Clone, Copy, Debug)]
-pub struct Step<'t> {
+pub struct Applied<'t> {
     pub effect: Effect,
     tracker: &'t Tracker,
 }
 
-impl<'t> Step<'t> {
+impl<'t> Applied<'t> {
     /// The lines that the event stored to, as they were before.
     pub fn stored(&self) -> &'t [StoredLine] {
         &self.tracker.stored
@@ -102,24 +102,24 @@ impl Tracker {
     }
 
     /// Takes the next event of the trace.
-    pub fn apply(&mut self, id: EventId, event: &Event<'_>) -> Step<'_> {
+    pub fn apply(&mut self, id: EventId, event: &Event<'_>) -> Applied<'_> {
         self.stored.clear();
         self.domain.guaranteed.clear();
         self.domain.discarded.clear();
         self.domain.settled_bytes.clear();
         self.model.proceed(&mut self.domain);
         let effect = self.take(id, event);
-        Step { effect, tracker: self }
+        Applied { effect, tracker: self }
     }
 
     /// As if everything stored to this line so far had just been guaranteed: to ask what else is wrong where something is known to be.
-    pub fn settle(&mut self, line: LineId) -> Step<'_> {
+    pub fn settle(&mut self, line: LineId) -> Applied<'_> {
         self.stored.clear();
         self.domain.guaranteed.clear();
         self.domain.discarded.clear();
         self.domain.settled_bytes.clear();
         let (lines, stores) = self.model.sync(&mut self.domain, line.pool, line.line..LineNo(line.line.0 + 1));
-        Step { effect: Effect::Sync { lines, stores }, tracker: self }
+        Applied { effect: Effect::Sync { lines, stores }, tracker: self }
     }
 
     fn take(&mut self, id: EventId, event: &Event<'_>) -> Effect {

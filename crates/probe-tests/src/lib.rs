@@ -4,6 +4,8 @@
 
 extern crate alloc;
 
+#[path = "../../probe/src/atomic.rs"]
+mod atomic;
 #[path = "../../probe/src/translate/emit.rs"]
 #[expect(dead_code, reason = "the tests use a part of it")]
 mod emit;

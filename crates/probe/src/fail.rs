@@ -49,7 +49,7 @@ fn panic(info: &core::panic::PanicInfo<'_>) -> ! {
         early(&format!("fencepost: {text}\n"));
     }
     // SAFETY: there is a thread, and nobody comes back to it.
-    ring::message(unsafe { Thread::current() }, 3, &text);
+    unsafe { Thread::with_current(|thread| ring::message(thread, 3, &text)) };
     exit()
 }
 

@@ -14,11 +14,13 @@
 //! No lock is held where the engine goes back to the program or waits in a system call of the program's, with one exception: fork takes
 //! all of them (`task::clone`), so that the child finds them free. A signal that finds the engine waits until it is left, so no
 //! handler meets a lock of its own thread; faults that the engine expects ([`crate::signal::careful`]) take none.
+//!
+//! `crates/probe-tests` compiles this file for the host: with threads that really contend, and with schedules that a test chooses.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
-use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
+use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sys;
 
 /// More than one thread has run in this address space.

@@ -9,6 +9,7 @@
 
 extern crate alloc;
 
+mod atomic;
 mod context;
 mod cover;
 mod fail;

@@ -61,7 +61,7 @@ pub struct Shadow {
     pub noted: u64,
 }
 
-/// One stretch of a pool in the address space.
+/// One byte range of a pool in the address space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     pub start: u64,

@@ -30,10 +30,7 @@ pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
 /// Wakes the host if it sleeps.
 pub fn ring_doorbell() {
     let control = control();
-    control.doorbell.fetch_add(1, Ordering::SeqCst);
-    if control.host_sleeps.load(Ordering::SeqCst) != 0 {
-        futex_wake(&control.doorbell);
-    }
+    wire::ring::wake(&control.doorbell, &control.host_sleeps, futex_wake);
 }
 
 /// Waits until `bytes` more fit into the ring. The order lock is held or there is one task only.
@@ -48,13 +45,13 @@ pub fn wait_for_space(bytes: usize) {
         if control.stop.load(Ordering::Relaxed) != 0 {
             crate::fail::host_gone();
         }
-        let moved = control.tail_moved.load(Ordering::SeqCst);
-        control.probe_sleeps.store(1, Ordering::SeqCst);
-        ring_doorbell();
-        if control.tail.load(Ordering::SeqCst) == tail {
-            futex_wait(&control.tail_moved, moved, 20_000_000);
-        }
-        control.probe_sleeps.store(0, Ordering::SeqCst);
+        let still_full = || {
+            ring_doorbell();
+            control.tail.load(Ordering::SeqCst) == tail
+        };
+        wire::ring::sleep(&control.tail_moved, &control.probe_sleeps, still_full, |moved, before| {
+            futex_wait(moved, before, 20_000_000);
+        });
     }
 }
 

@@ -2,7 +2,7 @@
 
 use wire::record::{Header, kind};
 
-use crate::context::rule::Rule;
+use crate::context::rule::UnwindRule;
 use crate::layout;
 use crate::ring;
 use crate::sys::{self, PROT_READ, PROT_WRITE};
@@ -65,7 +65,7 @@ static TABLE: UnderEngineLock<SiteTable> = UnderEngineLock::new(SiteTable { coun
 pub fn add(thread: &mut Thread, pc: u64, bytes: &[u8], kind_aux: (u8, u8), size: u32, mut flags: u32) -> u32 {
     let rule = if crate::recover::on() { None } else { crate::context::rule::at(pc, true) };
     let (cfa_offset, rbp_offset) = match rule {
-        Some(Rule { cfa_rbp, cfa_offset, rbp_offset, deref: false, .. }) => {
+        Some(UnwindRule { cfa_rbp, cfa_offset, rbp_offset, deref: false, .. }) => {
             if cfa_rbp {
                 flags |= flag::CFA_RBP;
             }

@@ -3,6 +3,7 @@
 //! Field order is free: assembly takes offsets from [`offset_of!`]. What translated code touches comes first so that
 //! it stays within one or two lines.
 
+use alloc::boxed::Box;
 use core::arch::asm;
 use core::sync::atomic::{AtomicBool, Ordering};
 
@@ -135,10 +136,10 @@ pub const ENGINE_STACK: u64 = 256 << 10;
 
 impl Thread {
     /// A new thread's structure with its own engine stack. GS is not set: see [`Thread::install`].
-    pub fn create(number: u32, process: u32) -> &'static mut Thread {
+    pub fn create(number: u32, process: u32) -> Box<Thread> {
         let layout = core::alloc::Layout::new::<Thread>();
-        // SAFETY: zeroed memory is made a valid `Thread` field by field below before it is used.
-        let thread = unsafe {
+        // SAFETY: zeroed memory is made a valid `Thread` field by field below before it is used; it comes from the allocator of `Box`.
+        let mut thread = unsafe {
             let raw = alloc::alloc::alloc_zeroed(layout).cast::<Thread>();
             assert!(!raw.is_null(), "no memory for a thread");
             core::ptr::addr_of_mut!((*raw).watch_returns).write(alloc::vec::Vec::new());
@@ -146,10 +147,10 @@ impl Thread {
             core::ptr::addr_of_mut!((*raw).signals).write(ThreadSignals::new());
             core::ptr::addr_of_mut!((*raw).shifted).write(Default::default());
             core::ptr::addr_of_mut!((*raw).place).write(Place::Engine);
-            &mut *raw
+            Box::from_raw(raw)
         };
         let stack = crate::load::space::map_engine(ENGINE_STACK);
-        thread.this = thread as *const Thread as u64;
+        thread.this = &raw const *thread as u64;
         thread.stack_base = stack;
         thread.stack_len = ENGINE_STACK;
         // The trampolines expect 16-byte alignment before their `call`.
@@ -157,7 +158,7 @@ impl Thread {
         thread.number = number;
         thread.process = process;
         thread.header_thread = (number as u64 & 0xffff) << 16;
-        crate::flow::buffer::create(thread);
+        crate::flow::buffer::create(&mut thread);
         thread
     }
 
@@ -168,16 +169,16 @@ impl Thread {
         INSTALLED.store(true, Ordering::Relaxed);
     }
 
-    /// The current thread's structure.
+    /// Lends the current thread's structure. Everything else gets it from its caller; this is for those whom the kernel, or nobody, calls.
     ///
     /// # Safety
-    /// GS must have been set by [`Thread::install`]; the caller must not hold another reference to it.
-    pub unsafe fn current() -> &'static mut Thread {
+    /// GS must have been set by [`Thread::install`]. Whoever else has a reference to the structure must not use it before `f` has returned.
+    pub unsafe fn with_current<R>(f: impl FnOnce(&mut Thread) -> R) -> R {
         let this: u64;
         // SAFETY: gs:[0] is the structure's own address.
         unsafe {
             asm!("mov {}, gs:[0]", out(reg) this, options(nostack, readonly, preserves_flags));
-            &mut *(this as *mut Thread)
+            f(&mut *(this as *mut Thread))
         }
     }
 }

@@ -23,7 +23,7 @@ pub struct FileKey {
 
 /// A system call that changes names, or a file that is named by a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct NameChange {
     /// One of [`wire::record::file`].
     pub op: u8,
     /// As the target named it, made absolute.
@@ -96,7 +96,7 @@ impl Look {
 
 #[derive(Debug)]
 struct Begun {
-    step: Step,
+    step: NameChange,
     path: String,
     other: String,
     first: Look,
@@ -120,7 +120,7 @@ impl FileBook {
     }
 
     /// A call is about to be made: what it may change goes into the trace as it is.
-    pub fn before(&mut self, trace: &mut TraceWriter, thread: ThreadId, step: Step) -> Result<(), WriteError> {
+    pub fn before(&mut self, trace: &mut TraceWriter, thread: ThreadId, step: NameChange) -> Result<(), WriteError> {
         let follows = !matches!(step.op, file::UNLINK | file::RMDIR | file::RENAME | file::EXCHANGE | file::LINK)
             && !matches!(step.op, file::SYMLINK | file::MKDIR | file::LCHANGE_XATTR);
         let path = resolved(&step.path, follows);

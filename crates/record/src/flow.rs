@@ -101,6 +101,9 @@ pub trait FlowSink: Send {
     /// Values mode: `content` came out of a socket or pipe and is at `address` now.
     fn received(&mut self, thread: ThreadId, address: u64, content: &[u8]) {}
 
+    /// Values mode: the kernel takes `len` bytes at `address` as a name, or writes them to a file; told before it does.
+    fn taken(&mut self, thread: ThreadId, address: u64, len: u64) {}
+
     fn operation_begin(&mut self, thread: ThreadId, index: u64) {}
     fn operation_end(&mut self, thread: ThreadId, index: u64) {}
 

@@ -45,7 +45,9 @@ pub(crate) struct ForkPoint {
 /// What became of what a run had left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Restored {
-    /// Everything is as it was at the fork point.
+    /// Nothing had changed since the fork point.
+    Untouched,
+    /// Everything is as it was at the fork point again.
     Yes,
     /// The server must start anew.
     No,
@@ -59,16 +61,19 @@ impl ForkPoint {
 
     /// After a run, when none of its processes is left. `root`: the root directory as the server sees it.
     pub fn restore(&self, folders: &Folders, root: &Path) -> io::Result<Restored> {
+        let mut all = Restored::Untouched;
         for (layer, before) in folders.layers().iter().zip(&self.trees) {
             if before.is_empty() && is_empty(&layer.upper)? {
                 continue;
             }
             let inside = root.join(layer.dir.strip_prefix("/").unwrap_or(&layer.dir));
-            if restore(before, &tree(&layer.upper)?, &layer.dir, &inside)? == Restored::No {
-                return Ok(Restored::No);
+            match restore(before, &tree(&layer.upper)?, &layer.dir, &inside)? {
+                Restored::Untouched => {}
+                Restored::Yes => all = Restored::Yes,
+                Restored::No => return Ok(Restored::No),
             }
         }
-        Ok(Restored::Yes)
+        Ok(all)
     }
 }
 
@@ -81,6 +86,7 @@ fn restore(before: &Tree, now: &Tree, lower: &Path, inside: &Path) -> io::Result
         return Ok(Restored::No);
     }
     let mut created: Vec<&Path> = Vec::new();
+    let mut rewritten = false;
     for (path, entry) in now {
         if created.iter().any(|dir| path.starts_with(dir)) {
             continue;
@@ -93,6 +99,7 @@ fn restore(before: &Tree, now: &Tree, lower: &Path, inside: &Path) -> io::Result
                     return Ok(Restored::No);
                 }
                 fs::write(inside.join(path), bytes)?;
+                rewritten = true;
             }
             Some(_) => return Ok(Restored::No),
             None => match fs::symlink_metadata(lower.join(path)) {
@@ -102,10 +109,11 @@ fn restore(before: &Tree, now: &Tree, lower: &Path, inside: &Path) -> io::Result
             },
         }
     }
+    let untouched = created.is_empty() && !rewritten;
     for path in created {
         remove(&inside.join(path))?;
     }
-    Ok(Restored::Yes)
+    Ok(if untouched { Restored::Untouched } else { Restored::Yes })
 }
 
 /// A directory is copied to the upper one when something is created beneath it.
@@ -218,6 +226,6 @@ mod tests {
 
     #[test]
     fn nothing_is_nothing() {
-        assert_eq!(after(|_| ()).0, Restored::Yes);
+        assert_eq!(after(|_| ()).0, Restored::Untouched);
     }
 }

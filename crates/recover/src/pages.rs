@@ -124,7 +124,7 @@ impl Content {
     }
 }
 
-/// The next stretch from `at` on that is no hole.
+/// The next byte range from `at` on that is no hole.
 fn data(file: &File, at: u64, len: u64) -> io::Result<Option<(u64, u64)>> {
     if at >= len {
         return Ok(None);

@@ -283,6 +283,9 @@ pub struct CrashSummary {
     pub failure_points: u64,
     pub points_wanted: u64,
     pub points_decided: u64,
+    /// Further points of which some states were decided.
+    #[serde(default)]
+    pub points_in_part: u64,
     /// Exact, as a decimal number: it may have hundreds of digits.
     pub states_possible: String,
     pub states_decided: u64,

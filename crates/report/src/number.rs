@@ -18,6 +18,11 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{}", separated(count), if count == 1 { "" } else { "s" })
 }
 
+/// After the crash points that were tested wholly: points that were not finished are no points without a test.
+pub fn in_part(points: u64) -> String {
+    if points == 0 { String::new() } else { format!(", {} more in part", separated(points)) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,6 +4,7 @@
 //! [`reference`](mod@reference) runs the program without a crash; [`record_recovery`] records a recovery as it runs.
 
 pub mod adaptive_timeout;
+mod commands;
 pub mod image_file;
 pub mod judge;
 pub mod machine;

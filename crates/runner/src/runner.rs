@@ -27,13 +27,14 @@ use verdict::read::Read;
 use verdict::verdict::Verdict;
 
 use crate::adaptive_timeout::AdaptiveTimeout;
+use crate::commands::{Commands, Row};
 use crate::judge::Judge;
 use crate::machine::{Machine, MachineFailed, Machines};
 use crate::names::Names;
 
 /// What to run and how to judge it.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct RecoveryPlan {
     pub recovery: Command,
     /// A command that inspects the recovered pools.
     pub checker: Option<Command>,
@@ -69,7 +70,7 @@ pub struct ServedTree {
     pub machines: Option<Arc<dyn Machines>>,
 }
 
-impl Plan {
+impl RecoveryPlan {
     /// The verdict, and that on the tree.
     fn by_tree(&self, at: EventId, run: &RunReport, verdict: Verdict) -> Verdict {
         match (&self.served, verdict) {
@@ -85,7 +86,7 @@ impl Plan {
 }
 
 /// Which oracles judge a recovery, beside its own exit, signals and output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct JudgedBy {
     pub checker: bool,
     /// Answers to operations were compared.
@@ -144,9 +145,11 @@ const MOST_PARKED: usize = 8;
 /// One worker's means to run recoveries.
 #[derive(Debug)]
 pub struct Runner {
-    plan: Plan,
+    plan: RecoveryPlan,
     slot: Slot,
     servers: Option<Servers>,
+    /// Where the recovery is a driver that starts a command per operation.
+    commands: Option<Commands>,
     machine: Option<Box<dyn Machine>>,
     native: Option<Native>,
     cursor: ChangeCursor,
@@ -180,7 +183,7 @@ struct Servers {
 }
 
 impl Runner {
-    pub fn new(plan: Plan) -> Result<Runner, RunnerError> {
+    pub fn new(plan: RecoveryPlan) -> Result<Runner, RunnerError> {
         let names = RecordedNames { names: &plan.names, folders: &plan.folders };
         let slot = Slot::with_files(&plan.pools, &[names])?;
         let mut plan = plan;
@@ -212,10 +215,17 @@ impl Runner {
                 Some(Servers { recovery, checker })
             }
         };
+        let has_windows = |plan: &OperationPlan| plan.workload.next_window(0) < plan.workload.count();
+        let by_lines = plan.operations.as_ref().is_some_and(|plan| plan.asking == Asking::Fed && !has_windows(plan));
+        let commands = match servers.is_some() && by_lines {
+            true => Commands::of(&plan.recovery, &plan.cancel, plan.real_time),
+            false => None,
+        };
         Ok(Runner {
             plan,
             slot,
             servers,
+            commands,
             machine,
             native: None,
             cursor: ChangeCursor::default(),
@@ -234,9 +244,25 @@ impl Runner {
         })
     }
 
+    pub(crate) fn plan(&self) -> &RecoveryPlan {
+        &self.plan
+    }
+
     /// The report of the last run: of the checker if it was the checker that failed.
     pub fn last(&self) -> Option<&RunReport> {
         self.last.as_ref()
+    }
+
+    /// What a process did to a state is taken for what it does to every state that it cannot tell from that one.
+    pub fn set_equivalence(&mut self, on: bool) {
+        if let Some(commands) = &mut self.commands {
+            commands.remembers = on;
+        }
+    }
+
+    /// Commands that were not run, because what they do to such a state was known.
+    pub fn known_commands(&self) -> u64 {
+        self.commands.as_ref().map_or(0, Commands::known)
     }
 
     /// Where the last run was when a signal ended it, or when its time was over; empty if nobody knows.
@@ -262,6 +288,9 @@ impl Runner {
         let resized = (0..self.plan.pools.len() as u32).any(|p| self.slot.len(PoolId(p)) != guaranteed.len(PoolId(p)));
         if self.stale || changes.all || resized {
             self.slot.renew(|pool| guaranteed.len(pool))?;
+            if let Some(commands) = &mut self.commands {
+                commands.filled();
+            }
             if let Some(machine) = &mut self.machine {
                 machine.clear()?;
             }
@@ -286,11 +315,18 @@ impl Runner {
             self.put(*line, bytes)?;
             self.strange.push(*line);
         }
+        if let Some(commands) = &mut self.commands {
+            commands
+                .shown(guaranteed.files().identity(), guaranteed.pools().map(|pool| guaranteed.len(pool)).collect());
+        }
         Ok(())
     }
 
     fn put(&mut self, line: LineId, bytes: &[u8; LINE_BYTES]) -> Result<(), RunnerError> {
         self.slot.write(line.pool, line.start().offset.0, bytes)?;
+        if let Some(commands) = &mut self.commands {
+            commands.put(line, bytes);
+        }
         match &mut self.machine {
             Some(machine) => Ok(machine.put(line.start().offset.0, bytes)?),
             None => Ok(()),
@@ -318,7 +354,7 @@ impl Runner {
             return Ok(answer);
         }
         if self.servers.is_some() {
-            match self.serve(position) {
+            match self.by_commands(position, image).and_then(|run| self.serve(position, run)) {
                 Err(RunnerError::Server(error)) if !matches!(error, ServerError::Cancelled) => {
                     self.go_native(error.to_string());
                     self.show(image)?;
@@ -334,6 +370,7 @@ impl Runner {
     pub fn go_native(&mut self, why: String) {
         self.refused = Some(why);
         self.servers = None;
+        self.commands = None;
         self.stale = true;
     }
 
@@ -361,7 +398,62 @@ impl Runner {
         Some(self.recovers_from.unwrap_or_else(|| equivalence.position(at)))
     }
 
-    fn serve(&mut self, position: Option<CrashPosition>) -> Result<Observation, RunnerError> {
+    /// The recovery as a row of commands, on what the slot shows; none if it is to be run otherwise.
+    fn by_commands(
+        &mut self,
+        position: Option<CrashPosition>,
+        image: &CrashImage<'_>,
+    ) -> Result<Option<RunReport>, RunnerError> {
+        let (Some(equivalence), Some(position)) = (&self.equivalence, position) else { return Ok(None) };
+        let byte_ranges = equivalence.byte_ranges(position);
+        let limits = self.timeout.limits(&self.plan.limits);
+        let run = self.row(&byte_ranges, &limits)?;
+        if run.is_none() && self.stale {
+            self.show(image)?;
+        }
+        Ok(run)
+    }
+
+    /// The recovery with these operations as a row of commands, on what the slot shows. None if it must be run otherwise; it must be shown anew if
+    /// it is [stale](Self::is_stale) then.
+    pub(crate) fn row(
+        &mut self,
+        byte_ranges: &[std::ops::Range<u64>],
+        limits: &Limits,
+    ) -> Result<Option<RunReport>, RunnerError> {
+        let (Some(commands), Some(servers)) = (&mut self.commands, &mut self.servers) else { return Ok(None) };
+        let Some(operations) = &self.plan.operations else { return Ok(None) };
+        match commands.run(&mut self.slot, operations.workload.text(), byte_ranges, limits)? {
+            Row::Ran(run, died_at) => {
+                servers.recovery.broke_down_at = died_at;
+                Ok(Some(*run))
+            }
+            Row::Inseparable => {
+                self.stale = true;
+                Ok(None)
+            }
+        }
+    }
+
+    /// What the slot holds is not what it was shown.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale
+    }
+
+    /// What a run on the slot has changed there.
+    pub(crate) fn changed_by(&mut self, run: &RunReport) {
+        self.strange.extend(&run.dirtied);
+        self.stale |= run.pools_replaced;
+        if run.tree_changed {
+            self.slot.space.forget();
+        }
+    }
+
+    fn serve(
+        &mut self,
+        position: Option<CrashPosition>,
+        by_commands: Option<RunReport>,
+    ) -> Result<Observation, RunnerError> {
         // Another position has another command.
         let other = self.is_resumed() && self.served != position;
         let resumed = other.then(|| self.command(position));
@@ -387,7 +479,15 @@ impl Runner {
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
             servers.recovery.give(equivalence.byte_ranges(position));
         }
-        let run = servers.recovery.run(&self.slot, &limits)?;
+        let run = match by_commands {
+            Some(run) => run,
+            None => {
+                if let Some(commands) = &mut self.commands {
+                    commands.left_alone();
+                }
+                servers.recovery.run(&self.slot, &limits)?
+            }
+        };
         self.timeout.note(&run);
         let mut verdict = self.plan.oracle.judge_named(&run, None, &|frame| self.names.of(&run, frame));
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
@@ -400,11 +500,14 @@ impl Runner {
         if run.tree_changed {
             self.slot.space.forget();
         }
-        self.outside.extend(run.outside.iter().cloned());
+        self.outside.extend(outside(&run));
         let Some(server) = servers.checker.as_mut().filter(|_| verdict.is_pass()) else {
             self.last = Some(run);
             return Ok(Observation { verdict, reads });
         };
+        if let Some(commands) = &mut self.commands {
+            commands.left_alone();
+        }
         let check = server.run(&self.slot, &self.plan.limits)?;
         let verdict = self.plan.oracle.judge_named(&run, Some(&check), &|frame| self.names.of(&check, frame));
         // What the checker read of lines that recovery had written depends on the crash image through what recovery
@@ -421,7 +524,7 @@ impl Runner {
         if check.tree_changed {
             self.slot.space.forget();
         }
-        self.outside.extend(check.outside.iter().cloned());
+        self.outside.extend(outside(&check));
         self.last = Some(check);
         Ok(Observation { verdict, reads })
     }
@@ -509,8 +612,11 @@ impl Runner {
     }
 
     /// The fork server's commands, and the slot that they work on. It must be shown something before it is used again.
-    pub fn stage(&mut self) -> Option<(&mut Server, &Slot, &Plan)> {
+    pub fn stage(&mut self) -> Option<(&mut Server, &Slot, &RecoveryPlan)> {
         self.stale = true;
+        if let Some(commands) = &mut self.commands {
+            commands.left_alone();
+        }
         Some((&mut self.servers.as_mut()?.recovery, &self.slot, &self.plan))
     }
 
@@ -539,14 +645,19 @@ impl Recovery for Runner {
     }
 }
 
-fn native(plan: &Plan) -> Native {
+fn native(plan: &RecoveryPlan) -> Native {
     let mut native = Native::new();
     native.cancel = plan.cancel.clone();
     native
 }
 
+/// Files that a run has changed where the next one sees it; sockets of drivers are never used again.
+fn outside(run: &RunReport) -> impl Iterator<Item = PathBuf> {
+    run.outside.iter().filter(|path| !drive::address::is_own(path)).cloned()
+}
+
 /// Every recovery may look at the lengths of its pools.
-fn reads(plan: &Plan, reads: Vec<Read>) -> Vec<Read> {
+fn reads(plan: &RecoveryPlan, reads: Vec<Read>) -> Vec<Read> {
     let lengths = (0..plan.pools.len() as u32).map(|pool| Read::Length(PoolId(pool)));
     lengths.chain(reads).collect()
 }

@@ -16,6 +16,8 @@ pub struct Block {
     pub touched: u64,
     /// Whether any instruction accesses memory.
     pub accesses: bool,
+    /// It ends with a jump or call to where a value says.
+    pub is_indirect: bool,
     pub len: u64,
 }
 
@@ -87,7 +89,9 @@ pub fn compile(pc: u64, bytes: &[u8]) -> Block {
     let accesses = instructions
         .iter()
         .any(|i| i.operand.is_some() || i.stack.is_some() || i.destination.is_some() || i.source.is_some());
-    Block { pc, instructions, touched, accesses, len: bytes.len() as u64 }
+    let last = decoded.last().map(Instruction::flow_control);
+    let is_indirect = matches!(last, Some(FlowControl::IndirectBranch | FlowControl::IndirectCall));
+    Block { pc, instructions, touched, accesses, is_indirect, len: bytes.len() as u64 }
 }
 
 fn one(factory: &mut InstructionInfoFactory, i: &Instruction, layout: &Layout, number: usize) -> Compiled {

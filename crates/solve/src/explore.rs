@@ -6,10 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 
+use crate::executed::Executed;
+use crate::expr::Expr;
 use crate::follow::Followed;
 use crate::graph::Graph;
 use crate::path::{Kind, Path};
-use crate::solver::{Solved, Stage, Stages};
+use crate::solver::{Solved, SolverStage, Stages};
+use crate::target::possible;
 
 /// Which branch is solved next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,13 +51,16 @@ struct Candidate {
     generation: u32,
 }
 
+/// What the callers of a place can reach, by run and call path.
+type Callers = FxHashMap<(usize, u32), u64>;
+
 /// What is known of an input that was proposed.
 #[derive(Clone, Debug)]
 pub struct Proposal {
     pub input: Vec<u8>,
     /// Of the run that it was made of.
     pub from: u32,
-    pub stage: Stage,
+    pub stage: SolverStage,
     /// The branch that it should turn.
     pub pc: u64,
     pub side: u64,
@@ -77,6 +83,8 @@ const MOST_CANDIDATES: usize = 50_000;
 const MOST_NODES: usize = 12_000_000;
 /// Times that a side is tried from different beginnings before it has to wait.
 const MOST_TRIES: u32 = 64;
+/// What a run costs, in queries without an answer. A side loses half of its weight for each.
+const RUN_COST: u32 = 4;
 /// Times that one branch is turned at the same place in its path, from different beginnings.
 const OCCURRENCES: u32 = 512;
 
@@ -92,13 +100,19 @@ pub struct Explorer {
     attempted: FxHashSet<u64>,
     edges: FxHashSet<(u64, u64)>,
     tried_edges: FxHashMap<(u64, u64), u32>,
-    executed: FxHashSet<u64>,
+    /// What the tries of a side cost, in queries.
+    spent: FxHashMap<(u64, u64), u32>,
+    executed: Executed,
     pm: FxHashSet<u64>,
     inputs: FxHashSet<(u32, Vec<u8>)>,
     random: u64,
     order: u64,
     /// Runs that did not take the side that they were made for.
     pub missed: u64,
+    /// Branches that were not tried because too many wait, or one repeats too often.
+    pub forgotten: u64,
+    /// Jumps and calls to places that depend on the input, not all of which are known.
+    pub open_jumps: u64,
 }
 
 impl Explorer {
@@ -113,12 +127,15 @@ impl Explorer {
             attempted: FxHashSet::default(),
             edges: FxHashSet::default(),
             tried_edges: FxHashMap::default(),
-            executed: FxHashSet::default(),
+            spent: FxHashMap::default(),
+            executed: Executed::default(),
             pm: FxHashSet::default(),
             inputs: FxHashSet::default(),
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             order: 0,
             missed: 0,
+            forgotten: 0,
+            open_jumps: 0,
         }
     }
 
@@ -136,8 +153,9 @@ impl Explorer {
         (self.executed.len(), self.pm.len())
     }
 
+    /// The instruction at `pc` ran.
     pub fn has_executed(&self, pc: u64) -> bool {
-        self.executed.contains(&pc)
+        self.executed.contains(pc)
     }
 
     /// Places to get to, once they are known.
@@ -165,9 +183,10 @@ impl Explorer {
             self.missed += u64::from(!taken && !reached);
         }
         self.graph.map(&followed.mapped);
+        self.graph.take(&followed.ways);
         self.graph.grow(followed.blocks.iter().map(|&(pc, _)| pc));
-        for &(pc, _) in &followed.blocks {
-            news.blocks += usize::from(self.executed.insert(pc));
+        for &(pc, len) in &followed.blocks {
+            news.blocks += usize::from(self.executed.insert(pc, len));
         }
         for &pc in pm {
             news.pm += usize::from(self.pm.insert(pc));
@@ -178,14 +197,13 @@ impl Explorer {
             }
         }
         self.inputs.insert((from, input.clone()));
+        self.propose(Run { input, from, followed, generation });
         if !self.goals.is_empty() {
             self.distances = self.graph.distances(&self.goals);
-        }
-        if news.blocks > 0 || self.graph.is_stale() {
+        } else if self.strategy == Strategy::PmAware && (news.blocks > 0 || self.graph.is_stale()) {
             let Explorer { graph, executed, .. } = self;
-            graph.weigh(|pc| executed.contains(&pc));
+            graph.weigh(|pc| executed.contains(pc));
         }
-        self.propose(Run { input, from, followed, generation });
         news
     }
 
@@ -198,56 +216,72 @@ impl Explorer {
         let mut all = FxHasher::default();
         let generation = borrowed.generation;
         let mut made = Vec::new();
-        for (at, step) in borrowed.followed.path.steps.iter().enumerate() {
-            let side = match step.kind {
-                Kind::Branch { taken, target, next } => {
-                    if taken {
-                        next
-                    } else {
-                        target
-                    }
+        let mut targets: FxHashMap<Expr, Vec<u64>> = FxHashMap::default();
+        for at in 0..borrowed.followed.path.steps.len() {
+            let Followed { arena, path, .. } = &borrowed.followed;
+            let step = path.steps[at];
+            let structure = arena.structure(step.condition);
+            let sides = match step.kind {
+                Kind::Branch { taken, target, next } => vec![if taken { next } else { target }],
+                Kind::Jump { target, value } => {
+                    let known = targets.entry(value).or_insert_with(|| possible(arena, value).unwrap_or_default());
+                    self.open_jumps += u64::from(known.is_empty());
+                    let ways: Vec<(u64, u64)> = known.iter().map(|&to| (step.pc, to)).collect();
+                    self.graph.take(&ways);
+                    let others: Vec<u64> = known.iter().copied().filter(|&to| to != target).collect();
+                    if known.is_empty() { vec![0] } else { others }
                 }
-                Kind::Jump { .. } => 0,
                 Kind::Address => {
-                    borrowed.followed.arena.structure(step.condition).hash(&mut all);
+                    structure.hash(&mut all);
                     continue;
                 }
                 Kind::Driver => continue,
             };
-            let edge = (step.pc, side);
-            let occurrence = occurrences.entry(edge).or_default();
-            *occurrence += 1;
-            let mut hasher = FxHasher::default();
-            (edge, *occurrence, before).hash(&mut hasher);
-            if side == 0 {
-                side_of(step.kind).hash(&mut hasher);
+            for side in sides {
+                let edge = (step.pc, side);
+                let occurrence = occurrences.entry(edge).or_default();
+                *occurrence += 1;
+                let mut hasher = FxHasher::default();
+                (edge, *occurrence, before).hash(&mut hasher);
+                if side == 0 {
+                    side_of(step.kind).hash(&mut hasher);
+                }
+                let key = hasher.finish();
+                // The same branches under other conditions are another beginning: a vector compare finds the first difference without a
+                // branch.
+                let mut beginning = all.clone();
+                (edge, at, structure).hash(&mut beginning);
+                let whole = beginning.finish();
+                self.forgotten += u64::from(*occurrence > OCCURRENCES);
+                if *occurrence > OCCURRENCES || self.attempted.contains(&whole) {
+                    continue;
+                }
+                self.order += 1;
+                made.push(Candidate {
+                    run: Arc::clone(&run),
+                    at,
+                    side,
+                    edge,
+                    occurrence: *occurrence,
+                    key,
+                    whole,
+                    order: self.order,
+                    generation,
+                });
             }
-            let key = hasher.finish();
-            // The same branches under other conditions are another beginning: a vector compare finds the first difference without a branch.
-            (edge, at, borrowed.followed.arena.structure(step.condition)).hash(&mut all);
-            let whole = all.finish();
-            side_of(step.kind).hash(&mut all);
+            (step.pc, at, structure, side_of(step.kind)).hash(&mut all);
             before.rotate_left(1);
             before[2] = step.pc ^ side_of(step.kind).rotate_left(17);
-            if *occurrence > OCCURRENCES || self.attempted.contains(&whole) {
-                continue;
-            }
-            self.order += 1;
-            made.push(Candidate {
-                run: Arc::clone(&run),
-                at,
-                side,
-                edge,
-                occurrence: *occurrence,
-                key,
-                whole,
-                order: self.order,
-                generation,
-            });
         }
         drop(borrowed);
         self.candidates.append(&mut made);
-        // The oldest go: their expressions take memory.
+        // The targets of jumps are code, too.
+        self.graph.grow([]);
+        self.forget_oldest();
+    }
+
+    /// Expressions take memory: the oldest branches go.
+    fn forget_oldest(&mut self) {
         let (mut runs, mut nodes) = (FxHashSet::default(), 0);
         let mut keep = 0;
         for candidate in self.candidates.iter().rev().take(MOST_CANDIDATES) {
@@ -260,6 +294,7 @@ impl Explorer {
             keep += 1;
         }
         let excess = self.candidates.len() - keep;
+        self.forgotten += excess as u64;
         self.candidates.drain(..excess);
     }
 
@@ -270,26 +305,33 @@ impl Explorer {
         self.random
     }
 
-    /// How promising a candidate is; the greatest is taken.
-    fn score(&self, candidate: &Candidate) -> (u64, u64, u64, std::cmp::Reverse<u64>) {
+    /// How promising a candidate is; the greatest is taken. `callers` remembers what the callers of a place can reach.
+    fn score(&self, candidate: &Candidate, callers: &mut Callers) -> (u64, u64, u64, std::cmp::Reverse<u64>) {
         let new = u64::from(!self.edges.contains(&candidate.edge));
         let tried = self.tried_edges.get(&candidate.edge).copied().unwrap_or(0);
+        let spent = self.spent.get(&candidate.edge).copied().unwrap_or(0) / RUN_COST;
         let fresh = u64::from(u32::MAX - tried.min(1000) - candidate.occurrence / 64);
         let first = if self.goals.is_empty() {
-            self.weight(candidate)
+            self.weight(candidate, callers)
         } else {
             // Nearer is better; new sides before old ones.
             u64::MAX / 2 - self.distance(candidate)
         };
-        // A side that was taken already is worth less: it leads to the same code in another state.
-        (new, first >> tried.min(40), fresh, std::cmp::Reverse(candidate.order))
+        (new, first >> spent.min(40), fresh, std::cmp::Reverse(candidate.order))
     }
 
-    /// Of the other side, and of what its callers do then.
-    fn weight(&self, candidate: &Candidate) -> u64 {
+    /// What the other side can reach, most of all what the side that was taken cannot; and what its callers can do after it: a comparison deep
+    /// inside the C library counts for what the program does with its outcome, but for less than the branch that the outcome decides.
+    fn weight(&self, candidate: &Candidate, callers: &mut Callers) -> u64 {
         let run = locked(&candidate.run);
-        let frames = run.followed.path.frames(candidate.at);
-        frames.iter().map(|&pc| self.graph.weight(pc)).sum::<u64>() + self.graph.weight(candidate.side)
+        let path = &run.followed.path;
+        let place = (Arc::as_ptr(&candidate.run) as usize, path.steps[candidate.at].frames);
+        let of_callers = *callers
+            .entry(place)
+            .or_insert_with(|| path.frames(candidate.at).iter().map(|&pc| self.graph.weight(pc)).sum());
+        let (side, taken) = (candidate.side, side_of(path.steps[candidate.at].kind));
+        let (side, taken) = (self.graph.weight(side), self.graph.weight(taken));
+        of_callers + 2 * side + 4 * side.saturating_sub(taken)
     }
 
     fn distance(&self, candidate: &Candidate) -> u64 {
@@ -327,7 +369,8 @@ impl Explorer {
                 best.map_or(0, |(at, _)| at)
             }
             Strategy::PmAware => {
-                let best = self.candidates.iter().enumerate().max_by_key(|(_, c)| self.score(c));
+                let mut callers = Callers::default();
+                let best = self.candidates.iter().enumerate().max_by_key(|(_, c)| self.score(c, &mut callers));
                 best.map_or(0, |(at, _)| at)
             }
         };
@@ -346,7 +389,9 @@ impl Explorer {
             let Run { input, followed, from, .. } = &mut *run;
             let Followed { arena, path, .. } = followed;
             let pc = path.steps[candidate.at].pc;
-            let solved = self.stages.other_side(arena, path, candidate.at, input);
+            let side = (candidate.side != 0).then_some(candidate.side);
+            let solved = self.stages.other_side(arena, path, candidate.at, side, input);
+            *self.spent.entry(candidate.edge).or_default() += if solved.is_some() { RUN_COST } else { 1 };
             let Some(Solved { input, stage }) = solved else { continue };
             if self.inputs.insert((*from, input.clone())) {
                 return Some(Proposal { input, from: *from, stage, pc, side: candidate.side });
@@ -371,7 +416,7 @@ fn side_of(kind: Kind) -> u64 {
                 next
             }
         }
-        Kind::Jump { target } => target,
+        Kind::Jump { target, .. } => target,
         Kind::Address | Kind::Driver => 0,
     }
 }

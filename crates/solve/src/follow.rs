@@ -50,6 +50,8 @@ pub struct Followed {
     /// Executed blocks: first address and length in bytes.
     pub blocks: Vec<(u64, u64)>,
     pub mapped: Vec<Mapped>,
+    /// Where indirect jumps and calls went: from, to.
+    pub ways: Vec<(u64, u64)>,
     pub more_threads: u32,
     /// Code that changed while it was there: executed again with other bytes.
     pub code_changed: u64,
@@ -71,11 +73,14 @@ impl Follow {
             .collect();
         blocks.sort_unstable();
         blocks.dedup();
+        let mut ways: Vec<(u64, u64)> = self.shared.ways.into_iter().collect();
+        ways.sort_unstable();
         Followed {
             arena: self.shared.arena,
             path: self.shared.path,
             blocks,
             mapped: self.mapped,
+            ways,
             more_threads: self.more_threads,
             code_changed: self.code_changed,
         }
@@ -146,6 +151,10 @@ impl FlowSink for Follow {
         let Some(Some((process, _))) = self.threads.get(thread.0 as usize) else { return };
         let process = *process;
         let Some(free) = self.free.get(&source) else { return };
+        // An argument that was cut short at a zero byte could go on there.
+        let is_argument = matches!(source, InputSource::Argument(_));
+        let end = free.get((from + len) as usize).copied().flatten().filter(|_| is_argument);
+        let len = len + u64::from(end.is_some());
         for (at, byte) in free.iter().enumerate().skip(from as usize).take(len as usize) {
             let expr = byte.map(|index| self.shared.arena.input(index));
             self.shared.path.counts.input += u64::from(expr.is_some());
@@ -166,6 +175,11 @@ impl FlowSink for Follow {
         for (at, byte) in bytes.into_iter().enumerate().filter(|(_, byte)| byte.is_some()) {
             memory.set(address + at as u64, byte);
         }
+    }
+
+    fn taken(&mut self, thread: ThreadId, address: u64, len: u64) {
+        let Some(Some((process, thread))) = self.threads.get_mut(thread.0 as usize) else { return };
+        Machine { shared: &mut self.shared, process: &mut self.processes[*process], thread }.taken(address, len);
     }
 
     fn mapped(&mut self, _process: ProcessId, _address: u64, _len: u64, _place: Place) {}

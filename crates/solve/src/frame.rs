@@ -25,6 +25,8 @@ pub enum Concrete {
     NotLogged,
     /// The kernel got it as an argument, and its answer does not depend on it.
     SystemCall,
+    /// The kernel took it as a name or for a file.
+    Kernel,
 }
 
 /// The followed registers of a thread.
@@ -133,7 +135,7 @@ pub trait Known {
 }
 
 /// One instruction at work.
-pub struct Frame<'f> {
+pub struct InstructionFrame<'f> {
     pub arena: &'f mut Arena,
     pub registers: &'f mut Registers,
     pub known: &'f dyn Known,
@@ -149,7 +151,7 @@ pub struct Frame<'f> {
 /// Operations between a value and the input, at most.
 pub const MOST_DEPTH: u32 = 6000;
 
-impl std::fmt::Debug for Frame<'_> {
+impl std::fmt::Debug for InstructionFrame<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Frame").field("instruction", &self.instruction).finish_non_exhaustive()
     }
@@ -157,7 +159,7 @@ impl std::fmt::Debug for Frame<'_> {
 
 pub type Done<T = ()> = Result<T, Concrete>;
 
-impl Frame<'_> {
+impl InstructionFrame<'_> {
     /// The bytes of an operand as they are followed.
     pub fn bytes(&self, op: u32) -> Done<Vec<Byte>> {
         match self.instruction.op_kind(op) {
@@ -329,7 +331,7 @@ impl Frame<'_> {
         }
     }
 
-    /// As [`Frame::set_bytes`], for bytes that were made.
+    /// As [`InstructionFrame::set_bytes`], for bytes that were made.
     pub fn set_made(&mut self, op: u32, bytes: &[Expr]) -> Done {
         let bytes: Vec<Byte> = bytes.iter().map(|&byte| self.followed(byte)).collect();
         self.set_bytes(op, &bytes)

@@ -1,34 +1,44 @@
 //! Static control flow, and how much PM code that never ran can be reached from where (Agamotto, OSDI 2020, §4.3.1).
 //!
-//! **Deviations from the paper.** There is no pointer analysis: PM instructions are flushes, non-temporal stores, and calls of functions that
-//! can flush (of PMDK, or with a flush inside); plain stores to PM are found out only by executing them. Priorities count what
-//! was *not executed yet*. The priority of a branch includes what its callers can do after it has returned, so that a
-//! comparison deep inside the C library counts for what the program does with its outcome. Code is read by following direct branches
-//! and calls, jump tables as far as they were seen to be used; code that only a pointer reaches is found once it has run.
+//! **Deviations from the paper.** There is no pointer analysis: PM instructions are flushes, non-temporal stores, fences, and calls of
+//! functions that can execute one (of PMDK, or with a flush inside); plain stores to PM are found out only by executing them. Priorities
+//! count what was *not executed yet*. Code is read by following direct branches and calls, calls into other files as the loader
+//! links them, jump tables, and the targets of indirect jumps and calls that runs were seen to take. An indirect call that never ran may go to any
+//! function of its file that the file's data points to. Tables that are computed in another block than the jump, and pointers in data of files that are
+//! not relocatable, are not seen.
 
-use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind};
+mod block;
+mod components;
+mod linkage;
+
+use std::collections::{BTreeMap, VecDeque};
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::constant::Constants;
 use crate::follow::Mapped;
+use block::{Node, Through};
+use linkage::Linkage;
 
 /// Instructions that are read at most.
 const MOST_INSTRUCTIONS: usize = 3_000_000;
-
-#[derive(Clone, Debug, Default)]
-struct Node {
-    successors: Vec<u64>,
-    calls: Option<u64>,
-    /// PM instructions in it, by address.
-    pm: Vec<u64>,
-    end: u64,
-}
+/// PM instructions that never ran and are told apart, at most.
+const MOST_ITEMS: usize = 4096;
+/// Added to where a file's code begins: the node that stands for any function that the file's data points to. No program lies there.
+const ANYWHERE: u64 = 1 << 63;
+/// Entries of a jump table, at most: how long it is, nobody says.
+const MOST_ENTRIES: u64 = 256;
 
 /// The code of a process as far as it can be followed.
 #[derive(Debug, Default)]
 pub struct Graph {
     files: Vec<(u64, Vec<u8>)>,
     mapped: Vec<Mapped>,
+    constants: Constants,
+    linkage: Linkage,
     nodes: FxHashMap<u64, Node>,
+    /// Where indirect jumps and calls went, by their address.
+    taken: FxHashMap<u64, Vec<u64>>,
     weights: FxHashMap<u64, u64>,
     read: usize,
     stale: bool,
@@ -37,16 +47,20 @@ pub struct Graph {
 impl Graph {
     /// These files have code.
     pub fn map(&mut self, mapped: &[Mapped]) {
-        for one in mapped {
-            if self.mapped.contains(one) || is_system(&one.path) {
-                continue;
-            }
-            self.mapped.push(one.clone());
-            if let Ok(bytes) = std::fs::read(&one.path) {
+        let new: Vec<Mapped> = mapped.iter().filter(|one| !self.mapped.contains(one)).cloned().collect();
+        for one in new {
+            if !is_system(&one.path)
+                && let Ok(bytes) = std::fs::read(&one.path)
+            {
                 let from = (one.offset as usize).min(bytes.len());
                 let to = (from + one.len as usize).min(bytes.len());
                 self.files.push((one.address, bytes[from..to].to_vec()));
+                self.constants.mapped(one.address, &one.path, one.offset);
+                let pointed = self.linkage.add(&one);
+                self.nodes.insert(ANYWHERE + one.address, Node { successors: pointed, ..Node::default() });
+                self.stale = true;
             }
+            self.mapped.push(one);
         }
     }
 
@@ -56,60 +70,80 @@ impl Graph {
         bytes.get((pc - start) as usize..)
     }
 
+    /// Where an indirect call at `pc` may go for all that the files say.
+    fn anywhere(&self, pc: u64) -> Option<u64> {
+        let file = self.files.iter().find(|(start, bytes)| (*start..*start + bytes.len() as u64).contains(&pc))?;
+        Some(ANYWHERE + file.0)
+    }
+
+    /// Runs took these ways from indirect jumps and calls, or can take them.
+    pub fn take(&mut self, ways: &[(u64, u64)]) {
+        for &(from, to) in ways {
+            let known = self.taken.entry(from).or_default();
+            if !known.contains(&to) {
+                known.push(to);
+                self.stale = true;
+            }
+        }
+    }
+
     /// Follows the code from these places on.
     pub fn grow(&mut self, starts: impl IntoIterator<Item = u64>) {
         let mut todo: Vec<u64> = starts.into_iter().filter(|pc| !self.nodes.contains_key(pc)).collect();
+        let pointed = self.nodes.iter().filter(|(pc, _)| **pc >= ANYWHERE);
+        todo.extend(pointed.flat_map(|(_, node)| node.successors.iter().copied()));
+        todo.extend(self.taken.values().flatten());
         while let Some(pc) = todo.pop() {
             if self.nodes.contains_key(&pc) || self.read > MOST_INSTRUCTIONS {
                 continue;
             }
-            let Some(node) = self.block(pc) else { continue };
+            let Some(code) = self.code(pc) else { continue };
+            let (mut node, count) = block::read(code, pc);
+            self.read += count;
+            self.resolve(&mut node);
             todo.extend(node.successors.iter().chain(&node.calls).filter(|pc| !self.nodes.contains_key(pc)));
             self.nodes.insert(pc, node);
             self.stale = true;
         }
     }
 
-    fn block(&mut self, pc: u64) -> Option<Node> {
-        let code = self.code(pc)?;
-        let mut decoder = Decoder::with_ip(64, code, pc, DecoderOptions::NONE);
-        let mut node = Node::default();
-        let mut count = 0;
-        while decoder.can_decode() {
-            let i = decoder.decode();
-            count += 1;
-            if i.is_invalid() {
-                break;
-            }
-            node.end = i.next_ip();
-            if touches_pm(&i) {
-                node.pm.push(i.ip());
-            }
-            match i.flow_control() {
-                FlowControl::Next => {}
-                FlowControl::UnconditionalBranch => {
-                    node.successors.push(i.near_branch_target());
-                    break;
+    /// Where an indirect jump or call goes, as far as the files say it.
+    fn resolve(&self, node: &mut Node) {
+        let Some(indirect) = node.indirect else { return };
+        match indirect.through {
+            Through::Slot(slot) => {
+                let Some(function) = self.linkage.function(slot) else { return };
+                match indirect.is_call {
+                    true => node.calls = Some(function),
+                    false => node.successors.push(function),
                 }
-                FlowControl::ConditionalBranch => {
-                    node.successors.extend([i.near_branch_target(), i.next_ip()]);
-                    break;
-                }
-                FlowControl::Call if i.op0_kind() == OpKind::NearBranch64 => {
-                    node.calls = Some(i.near_branch_target());
-                    node.successors.push(i.next_ip());
-                    break;
-                }
-                FlowControl::Call | FlowControl::IndirectCall => node.successors.push(i.next_ip()),
-                FlowControl::Return | FlowControl::IndirectBranch | FlowControl::Exception => break,
-                FlowControl::Interrupt | FlowControl::XbeginXabortXend => {}
+                node.indirect = None;
             }
-            if matches!(i.flow_control(), FlowControl::IndirectCall) {
-                break;
+            Through::Distances(table) => {
+                let entries = (0..MOST_ENTRIES).map_while(|n| self.constants.read(table + n * 4, 4));
+                let targets = entries.map(|distance| table.wrapping_add(distance as i32 as u64));
+                node.successors.extend(targets.take_while(|&target| self.code(target).is_some()));
             }
+            Through::Addresses(table) => {
+                let entries = (0..MOST_ENTRIES).map_while(|n| self.constants.read(table.wrapping_add(n * 8), 8));
+                node.successors.extend(entries.take_while(|&target| self.code(target).is_some()));
+            }
+            Through::Unknown => {}
         }
-        self.read += count;
-        Some(node)
+        node.successors.sort_unstable();
+        node.successors.dedup();
+    }
+
+    /// What may follow a node, its callees included.
+    fn next(&self, pc: u64) -> impl Iterator<Item = u64> + '_ {
+        let node = self.nodes.get(&pc);
+        let direct = node.into_iter().flat_map(|node| node.successors.iter().chain(&node.calls).copied());
+        let indirect = node.and_then(|node| node.indirect);
+        let taken = indirect.and_then(|indirect| self.taken.get(&indirect.at));
+        let anywhere = indirect.filter(|indirect| indirect.is_call && taken.is_none());
+        let anywhere = anywhere.and_then(|indirect| self.anywhere(indirect.at));
+        let all = direct.chain(taken.into_iter().flatten().copied()).chain(anywhere);
+        all.filter(|pc| self.nodes.contains_key(pc))
     }
 
     /// PM instructions that are known, executed or not.
@@ -117,66 +151,64 @@ impl Graph {
         self.nodes.values().flat_map(|node| node.pm.iter().copied()).collect()
     }
 
-    /// Functions that can flush, directly or through others.
+    /// Blocks from which a PM instruction is reached by direct ways, through the functions that they call, too.
     fn flushing(&self) -> FxHashSet<u64> {
-        let entries: FxHashSet<u64> = self.nodes.values().filter_map(|node| node.calls).collect();
+        let mut before: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
+        for (&pc, node) in self.nodes.iter().filter(|(pc, _)| **pc < ANYWHERE) {
+            for &next in node.successors.iter().chain(&node.calls) {
+                before.entry(next).or_default().push(pc);
+            }
+        }
+        let mut todo: Vec<u64> = self.nodes.iter().filter(|(_, node)| !node.pm.is_empty()).map(|(&pc, _)| pc).collect();
         let mut flushing = FxHashSet::default();
-        loop {
-            let before = flushing.len();
-            for &entry in &entries {
-                if !flushing.contains(&entry) && self.function_flushes(entry, &flushing) {
-                    flushing.insert(entry);
-                }
-            }
-            if flushing.len() == before {
-                return flushing;
-            }
-        }
-    }
-
-    fn function_flushes(&self, entry: u64, flushing: &FxHashSet<u64>) -> bool {
-        let (mut seen, mut todo) = (FxHashSet::default(), vec![entry]);
         while let Some(pc) = todo.pop() {
-            let Some(node) = self.nodes.get(&pc) else { continue };
-            if !seen.insert(pc) {
-                continue;
+            if flushing.insert(pc) {
+                todo.extend(before.get(&pc).into_iter().flatten());
             }
-            if !node.pm.is_empty() || node.calls.is_some_and(|callee| flushing.contains(&callee)) {
-                return true;
-            }
-            todo.extend(&node.successors);
         }
-        false
+        flushing
     }
 
-    /// Works out the weights anew: `is_executed` says which blocks ran. Rounds of back-propagation, bounded: loops add nothing after that.
+    /// Works out the weights anew; `is_executed` says which instructions ran.
     pub fn weigh(&mut self, is_executed: impl Fn(u64) -> bool) {
         let flushing = self.flushing();
-        let own: FxHashMap<u64, u64> = self
-            .nodes
-            .iter()
-            .map(|(&pc, node)| {
-                let calls = u64::from(node.calls.is_some_and(|callee| flushing.contains(&callee)));
-                (pc, if is_executed(pc) { 0 } else { node.pm.len() as u64 + calls })
-            })
-            .collect();
-        let order = self.components();
-        self.weights.clear();
-        // Components come with their successors first: one pass is enough.
-        for component in order {
-            let inside: FxHashSet<u64> = component.iter().copied().collect();
-            let sum: u64 = component.iter().map(|pc| own[pc]).sum();
-            let beyond = component
-                .iter()
-                .flat_map(|pc| self.nodes[pc].successors.iter().chain(&self.nodes[pc].calls))
-                .filter(|pc| !inside.contains(pc))
-                .filter_map(|pc| self.weights.get(pc))
-                .max();
-            let weight = sum + beyond.copied().unwrap_or(0);
-            for pc in component {
-                self.weights.insert(pc, weight);
-            }
+        let items_of = |node: &Node| -> Vec<u64> {
+            let call = node.calls.filter(|callee| flushing.contains(callee)).map(|_| node.call_at);
+            node.pm.iter().copied().chain(call).collect()
+        };
+        let mut items: BTreeMap<u64, usize> = BTreeMap::new();
+        for item in self.nodes.values().flat_map(items_of).filter(|&item| !is_executed(item)) {
+            items.insert(item, 0);
         }
+        items.values_mut().enumerate().for_each(|(number, place)| *place = number);
+        let words = items.len().min(MOST_ITEMS).div_ceil(64);
+        let mut order: Vec<u64> = self.nodes.keys().copied().collect();
+        order.sort_unstable();
+        let components = components::components(&order, |pc| self.next(pc));
+        let mut number_of: FxHashMap<u64, usize> = FxHashMap::default();
+        let mut sets: Vec<Vec<u64>> = Vec::with_capacity(components.len());
+        let mut weights = FxHashMap::default();
+        for (number, component) in components.iter().enumerate() {
+            let mut set = vec![0u64; words];
+            for &pc in component {
+                number_of.insert(pc, number);
+                for place in items_of(&self.nodes[&pc]).iter().filter_map(|item| items.get(item)) {
+                    if let Some(word) = set.get_mut(place / 64) {
+                        *word |= 1 << (place % 64);
+                    }
+                }
+            }
+            // What is reached from here has its set already.
+            for other in component.iter().flat_map(|&pc| self.next(pc)).filter_map(|pc| number_of.get(&pc)) {
+                if let Some(reached) = sets.get(*other) {
+                    set.iter_mut().zip(reached).for_each(|(word, more)| *word |= more);
+                }
+            }
+            let weight = set.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
+            weights.extend(component.iter().map(|&pc| (pc, weight)));
+            sets.push(set);
+        }
+        self.weights = weights;
         self.stale = false;
     }
 
@@ -184,7 +216,7 @@ impl Graph {
         self.stale
     }
 
-    /// How much PM code that never ran can be reached from `pc`.
+    /// How many PM instructions that never ran can be reached from `pc`.
     pub fn weight(&self, pc: u64) -> u64 {
         self.weights.get(&pc).copied().unwrap_or(0)
     }
@@ -192,13 +224,13 @@ impl Graph {
     /// Blocks from `pc` to the nearest of `goals`; calls and what follows them count as one way. `None`: no way is known.
     pub fn distances(&self, goals: &[u64]) -> FxHashMap<u64, u64> {
         let mut before: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
-        for (&pc, node) in &self.nodes {
-            for &next in node.successors.iter().chain(&node.calls) {
+        for &pc in self.nodes.keys() {
+            for next in self.next(pc) {
                 before.entry(next).or_default().push(pc);
             }
         }
         let mut distances = FxHashMap::default();
-        let mut todo: std::collections::VecDeque<u64> = self
+        let mut todo: VecDeque<u64> = self
             .nodes
             .iter()
             .filter(|(pc, node)| goals.iter().any(|goal| (**pc..node.end).contains(goal)))
@@ -218,65 +250,6 @@ impl Graph {
         }
         distances
     }
-
-    /// Strongly connected components, successors first (Tarjan, without recursion).
-    fn components(&self) -> Vec<Vec<u64>> {
-        let mut index: FxHashMap<u64, (u32, u32, bool)> = FxHashMap::default();
-        let (mut next, mut stack, mut components) = (0, Vec::new(), Vec::new());
-        let mut roots: Vec<u64> = self.nodes.keys().copied().collect();
-        roots.sort_unstable();
-        for root in roots {
-            if index.contains_key(&root) {
-                continue;
-            }
-            let mut work = vec![(root, 0usize)];
-            while let Some(&mut (pc, ref mut at)) = work.last_mut() {
-                if *at == 0 {
-                    index.insert(pc, (next, next, true));
-                    next += 1;
-                    stack.push(pc);
-                }
-                let node = &self.nodes[&pc];
-                let target = node.successors.iter().chain(&node.calls).nth(*at).copied();
-                *at += 1;
-                match target {
-                    Some(target) if !self.nodes.contains_key(&target) => {}
-                    Some(target) => match index.get(&target).copied() {
-                        None => work.push((target, 0)),
-                        Some((number, _, true)) => {
-                            if let Some(entry) = index.get_mut(&pc) {
-                                entry.1 = entry.1.min(number);
-                            }
-                        }
-                        Some(_) => {}
-                    },
-                    None => {
-                        work.pop();
-                        let (number, low, _) = index[&pc];
-                        if let Some(&(parent, _)) = work.last()
-                            && let Some(entry) = index.get_mut(&parent)
-                        {
-                            entry.1 = entry.1.min(low);
-                        }
-                        if number == low {
-                            let mut component = Vec::new();
-                            while let Some(member) = stack.pop() {
-                                if let Some(entry) = index.get_mut(&member) {
-                                    entry.2 = false;
-                                }
-                                component.push(member);
-                                if member == pc {
-                                    break;
-                                }
-                            }
-                            components.push(component);
-                        }
-                    }
-                }
-            }
-        }
-        components
-    }
 }
 
 /// The C library and the loader: no PM code is there, but much code.
@@ -285,24 +258,4 @@ fn is_system(path: &str) -> bool {
     ["libc.so", "libc-", "ld-linux", "ld-2", "libm.so", "libpthread", "libdl.so", "libstdc++", "libgcc_s"]
         .iter()
         .any(|n| name.starts_with(n))
-}
-
-fn touches_pm(i: &Instruction) -> bool {
-    use Mnemonic as M;
-    matches!(
-        i.mnemonic(),
-        M::Clwb
-            | M::Clflush
-            | M::Clflushopt
-            | M::Movnti
-            | M::Movntdq
-            | M::Movntps
-            | M::Movntpd
-            | M::Vmovntdq
-            | M::Vmovntps
-            | M::Vmovntpd
-            | M::Movdiri
-            | M::Movdir64b
-            | M::Sfence
-    )
 }

@@ -6,11 +6,11 @@
 //!              ▼ Machine    what depends on the input gets expressions (machine, memory, constant, frame, flags, semantics)
 //!             Path          conditions that this run met              (path; expressions: expr, simplify, eval, support)
 //!              │
-//!              ▼ Explorer   which branch next                         (explore, graph, reach, place)
+//!              ▼ Explorer   which branch next                         (explore, executed, graph, target, reach, place)
 //!             Stages        an input that takes its other side        (solver, invert, interval, blast, smt)
 //! ```
 //!
-//! `session` explores alone; `campaign` helps a fuzzing campaign where mutation is stuck.
+//! `session` explores alone (`gap`: what it left out); `campaign` helps a fuzzing campaign where mutation is stuck.
 //!
 //! Source: I. Neal et al., "Agamotto", OSDI 2020, §4 and §5. Deviations are in `machine.rs`, [`graph`] and docs/design/solving.md.
 
@@ -20,11 +20,13 @@ mod channel;
 mod compile;
 mod constant;
 pub mod eval;
+mod executed;
 pub mod explore;
 pub mod expr;
 pub mod flags;
 pub mod follow;
 pub mod frame;
+pub mod gap;
 pub mod graph;
 pub mod input;
 pub mod interval;
@@ -41,3 +43,4 @@ mod simplify;
 pub mod smt;
 pub mod solver;
 mod support;
+mod target;

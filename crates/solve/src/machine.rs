@@ -10,13 +10,15 @@
 
 use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
 use isa::flow::{Place, Wanted};
+use rustc_hash::FxHashSet;
 
 use crate::compile::{Block, Compiled, How, SYSTEM_CALL_ARGUMENTS};
 use crate::constant::Constants;
+use crate::eval::Evaluator;
 use crate::expr::{Arena, Expr};
-use crate::frame::{Byte, Concrete, FLAGS, Frame, Known, Registers, family};
+use crate::frame::{Byte, Concrete, FLAGS, InstructionFrame, Known, Registers, family};
 use crate::memory::Memory;
-use crate::path::{Kind, Path, Step};
+use crate::path::{Kind, Path, PathStep};
 use crate::semantics::execute;
 
 /// Expressions of one run, at most.
@@ -29,6 +31,8 @@ const MOST_ELEMENTS: u64 = 256;
 pub struct Shared {
     pub arena: Arena,
     pub path: Path,
+    /// Where indirect jumps and calls of the program went.
+    pub ways: FxHashSet<(u64, u64)>,
 }
 
 /// An address space.
@@ -44,11 +48,15 @@ pub struct Process {
 pub struct Thread {
     pub registers: Registers,
     /// A branch that was taken on a condition, until it is seen where it went.
-    pending: Option<Step>,
+    pending: Option<PathStep>,
     /// Where its callers go on, outermost first.
     frames: Vec<u64>,
     /// The last instruction was a return.
     returned: bool,
+    /// The last instruction was an indirect jump or call, at this address.
+    left: Option<u64>,
+    /// The last system call.
+    called: u64,
 }
 
 /// Callers that are remembered.
@@ -128,7 +136,11 @@ impl Machine<'_> {
                     }
                 }
                 How::Return => self.thread.returned = true,
+                How::SystemCall => self.thread.called = last.instruction.ip(),
                 _ => {}
+            }
+            if to == block.instructions.len() && block.is_indirect && !self.process.is_driver {
+                self.thread.left = Some(last.instruction.ip());
             }
         }
     }
@@ -164,15 +176,18 @@ impl Machine<'_> {
         {
             self.thread.frames.truncate(at);
         }
+        if let Some(from) = self.thread.left.take() {
+            self.shared.ways.insert((from, pc));
+        }
         let Some(step) = self.thread.pending.take() else { return };
         let right = match step.kind {
             Kind::Branch { taken, target, next } => pc == if taken { target } else { next },
-            Kind::Jump { target } => target == pc,
+            Kind::Jump { target, .. } => target == pc,
             Kind::Address | Kind::Driver => true,
         };
         if right {
             let kind = if self.process.is_driver { Kind::Driver } else { step.kind };
-            self.shared.path.push(Step { kind, ..step });
+            self.shared.path.push(PathStep { kind, ..step });
         } else {
             // Not what the expressions say: something was written that nobody told, or a signal came.
             self.shared.path.counts.diverged += 1;
@@ -239,7 +254,7 @@ impl Machine<'_> {
         self.shared.path.counts.followed += 1;
         let known = Logged { operands: &i.operands, words };
         let full = self.shared.arena.len() > MOST_EXPRESSIONS;
-        let mut frame = Frame {
+        let mut frame = InstructionFrame {
             arena: &mut self.shared.arena,
             registers: &mut self.thread.registers,
             known: &known,
@@ -265,6 +280,15 @@ impl Machine<'_> {
                 }
                 self.unfollow(i, address);
             }
+        }
+    }
+
+    /// The kernel takes these bytes: what comes of it does not depend on them.
+    pub fn taken(&mut self, address: u64, len: u64) {
+        let memory = &self.process.memory;
+        let len = if self.process.is_driver { 0 } else { len };
+        if memory.may_have(address, len) && memory.load(address, len as usize).iter().any(Option::is_some) {
+            self.shared.path.concrete(Mnemonic::Syscall, Concrete::Kernel, self.thread.called);
         }
     }
 
@@ -382,7 +406,15 @@ impl Machine<'_> {
         if instruction.flow_control() == FlowControl::IndirectBranch {
             return self.indirect(i, address, reads_memory);
         }
-        if !instruction.is_jcc_short_or_near() || self.thread.registers.live & FLAGS == 0 {
+        let (mnemonic, pc) = (instruction.mnemonic(), instruction.ip());
+        if !instruction.is_jcc_short_or_near() {
+            // `loop` and `jrcxz`.
+            if i.reads & self.thread.registers.live != 0 {
+                self.shared.path.concrete(mnemonic, Concrete::NotCovered, pc);
+            }
+            return;
+        }
+        if self.thread.registers.live & FLAGS == 0 {
             return;
         }
         let arena = &mut self.shared.arena;
@@ -395,7 +427,7 @@ impl Machine<'_> {
         let holds = if taken { condition } else { arena.not(condition) };
         let kind = Kind::Branch { taken, target: instruction.near_branch_target(), next: instruction.next_ip() };
         let frames = self.frames();
-        self.thread.pending = Some(Step { condition: holds, pc: instruction.ip(), kind, frames });
+        self.thread.pending = Some(PathStep { condition: holds, pc: instruction.ip(), kind, frames });
     }
 
     /// The call path, by number.
@@ -413,7 +445,7 @@ impl Machine<'_> {
             OpKind::Register if i.reads & live != 0 => self.thread.registers.bytes(i_.op0_register()).to_vec(),
             OpKind::Memory if i.addresses & live != 0 => match self.choose(i, address) {
                 Some(table) => table,
-                None => return,
+                None => return self.pin(i, address),
             },
             OpKind::Memory if reads_memory => match address {
                 Some(at) => self.process.memory.load(at, i.len),
@@ -421,11 +453,14 @@ impl Machine<'_> {
             },
             _ => return,
         };
-        // All bytes, or what it is made of is not known.
-        let Some(bytes) = bytes.into_iter().collect::<Option<Vec<Expr>>>() else { return };
-        if bytes.len() != 8 {
+        if bytes.iter().all(Option::is_none) {
             return;
         }
+        // All bytes, or what it is made of is not known.
+        let Some(bytes) = bytes.into_iter().collect::<Option<Vec<Expr>>>().filter(|bytes| bytes.len() == 8) else {
+            self.shared.path.concrete(i_.mnemonic(), Concrete::Operands, i_.ip());
+            return;
+        };
         let arena = &mut self.shared.arena;
         let mut value = bytes[0];
         for &byte in &bytes[1..] {
@@ -436,7 +471,7 @@ impl Machine<'_> {
         let condition = arena.eq(value, number);
         if arena.number(condition).is_none() {
             let frames = self.frames();
-            self.thread.pending = Some(Step { condition, pc: i_.ip(), kind: Kind::Jump { target }, frames });
+            self.thread.pending = Some(PathStep { condition, pc: i_.ip(), kind: Kind::Jump { target, value }, frames });
         }
     }
 
@@ -486,6 +521,7 @@ impl Machine<'_> {
         }
         let mut value: Option<Expr> = None;
         let mut place = low;
+        let mut unknown = FxHashSet::default();
         while place <= high {
             if let Some(element) = self.element(place, i.len) {
                 let arena = &mut self.shared.arena;
@@ -497,10 +533,13 @@ impl Machine<'_> {
                         arena.ite(is, element, others)
                     }
                 });
+            } else {
+                unknown.insert(place);
             }
             place = place.checked_add(stride)?;
         }
         let value = value?;
+        let is_partial = self.may_be_among(at, &unknown);
         // The element that was loaded must be among them.
         let loaded = self.element(concrete, i.len)?;
         let arena = &mut self.shared.arena;
@@ -508,7 +547,23 @@ impl Machine<'_> {
             return None;
         }
         self.shared.path.counts.tables += 1;
+        self.shared.path.counts.partial += u64::from(is_partial);
         Some((0..i.len).map(|n| Some(arena.extract(value, (n * 8) as u8, 8))).collect())
+    }
+
+    /// Whether an address can be one of these places on this path, as far as it depends on a single byte; if on more, it may.
+    fn may_be_among(&self, address: Expr, places: &FxHashSet<u64>) -> bool {
+        let Shared { arena, path, .. } = &*self.shared;
+        let &[only] = arena.support(address) else { return !places.is_empty() };
+        let conditions = path.steps.iter().map(|step| step.condition);
+        let conditions: Vec<Expr> = conditions.filter(|&condition| arena.support(condition) == [only]).collect();
+        let mut input = vec![0; only as usize + 1];
+        !places.is_empty()
+            && (0..=u8::MAX).any(|value| {
+                input[only as usize] = value;
+                let mut evaluator = Evaluator::new(arena, &input);
+                places.contains(&evaluator.value(address)) && conditions.iter().all(|&c| evaluator.holds(c))
+            })
     }
 
     /// A byte of memory, as far as it is known.
@@ -537,7 +592,7 @@ impl Machine<'_> {
         let number = arena.constant(64, arena.value(at));
         let condition = arena.eq(at, number);
         if arena.number(condition).is_none() {
-            self.shared.path.pin(Step { condition, pc: i.instruction.ip(), kind: Kind::Address, frames: 0 });
+            self.shared.path.pin(PathStep { condition, pc: i.instruction.ip(), kind: Kind::Address, frames: 0 });
         }
     }
 }

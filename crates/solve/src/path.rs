@@ -13,7 +13,7 @@ pub const MOST_STEPS: usize = 20_000;
 
 /// A place where the input decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Step {
+pub struct PathStep {
     /// Holds in this run.
     pub condition: Expr,
     pub pc: u64,
@@ -29,9 +29,10 @@ pub enum Kind {
         target: u64,
         next: u64,
     },
-    /// An indirect jump or call.
+    /// An indirect jump or call, and what says where it goes.
     Jump {
         target: u64,
+        value: Expr,
     },
     /// A load or store at an address that depends on the input.
     Address,
@@ -48,7 +49,7 @@ impl Kind {
 
 #[derive(Clone, Debug, Default)]
 pub struct Path {
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     pinned: FxHashSet<Expr>,
     call_paths: Vec<Box<[u64]>>,
     known_paths: FxHashMap<Box<[u64]>, u32>,
@@ -75,6 +76,8 @@ pub struct Counts {
     pub dropped: u64,
     /// Addresses that depend on the input and were taken as they were.
     pub pinned: u64,
+    /// Loads at places that depend on the input of which some were not known.
+    pub partial: u64,
     /// Bytes of the input that the program got.
     pub input: u64,
 }
@@ -85,7 +88,7 @@ impl Path {
         Path { counts, ..Path::default() }
     }
 
-    pub fn push(&mut self, step: Step) {
+    pub fn push(&mut self, step: PathStep) {
         if self.steps.len() >= MOST_STEPS {
             self.counts.dropped += 1;
             return;
@@ -93,7 +96,7 @@ impl Path {
         self.steps.push(step);
     }
 
-    pub fn pin(&mut self, step: Step) {
+    pub fn pin(&mut self, step: PathStep) {
         if self.pinned.insert(step.condition) {
             self.counts.pinned += 1;
             self.push(step);

@@ -6,7 +6,7 @@ use crate::explore::{Explorer, News, Proposal};
 use crate::follow::{Followed, Mapped};
 use crate::reach::{ReachError, SourceLine, addresses};
 use crate::run::{Ran, RunError, Runner};
-use crate::solver::Stage;
+use crate::solver::SolverStage;
 
 /// When a session ends.
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct Found<'a> {
     pub ran: &'a Ran,
     pub news: News,
     /// What answered the query that it came of; none for the first.
-    pub stage: Option<Stage>,
+    pub stage: Option<SolverStage>,
     /// It executed the line that was asked for.
     pub reached: bool,
 }
@@ -49,6 +49,7 @@ pub struct Totals {
     pub too_many: u64,
     pub dropped: u64,
     pub pinned: u64,
+    pub partial: u64,
     pub tables: u64,
     pub stopped: u64,
     pub more_threads: u64,
@@ -61,7 +62,7 @@ pub struct Totals {
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ended {
-    /// Every branch was tried.
+    /// No branch is left to try. Every one was tried if there are no [gaps](Session::gaps).
     Exhausted,
     Time,
     Runs,
@@ -172,6 +173,7 @@ impl Session {
         totals.too_many += counts.too_many;
         totals.dropped += counts.dropped;
         totals.pinned += counts.pinned;
+        totals.partial += counts.partial;
         totals.tables += counts.tables;
         totals.stopped += u64::from(ran.stopped);
         totals.more_threads += u64::from(ran.followed.more_threads);
@@ -192,6 +194,7 @@ fn emptied(followed: &Followed) -> Followed {
         path: crate::path::Path::of_counts(followed.path.counts),
         blocks: Vec::new(),
         mapped: followed.mapped.clone(),
+        ways: Vec::new(),
         more_threads: followed.more_threads,
         code_changed: followed.code_changed,
     }

@@ -73,7 +73,7 @@ impl Solver for Embedded {
 
 /// What answered a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Stage {
+pub enum SolverStage {
     /// Asked before, with the same structure.
     Cache,
     /// Compared bytes, copied or computed backwards.
@@ -94,7 +94,7 @@ pub enum Stage {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Solved {
     pub input: Vec<u8>,
-    pub stage: Stage,
+    pub stage: SolverStage,
 }
 
 /// The stages, cheapest first.
@@ -102,7 +102,7 @@ pub struct Stages {
     solvers: Vec<Box<dyn Solver>>,
     limit: Duration,
     cache: HashMap<Vec<u64>, Answer>,
-    pub counts: HashMap<Stage, u64>,
+    pub counts: HashMap<SolverStage, u64>,
     pub time: Duration,
     /// What solvers failed with, for the report.
     pub failures: Vec<Unknown>,
@@ -124,10 +124,24 @@ impl Stages {
         Stages { solvers, limit, cache, counts, time: Duration::ZERO, failures: Vec::new() }
     }
 
-    /// An input that goes like `input` up to step `at` of its path, and the other way there.
-    pub fn other_side(&mut self, arena: &mut Arena, path: &Path, at: usize, input: &[u8]) -> Option<Solved> {
+    /// An input that goes like `input` up to step `at` of its path, and the other way there: to `side`, if one is named.
+    pub fn other_side(
+        &mut self,
+        arena: &mut Arena,
+        path: &Path,
+        at: usize,
+        side: Option<u64>,
+        input: &[u8],
+    ) -> Option<Solved> {
         let start = Instant::now();
-        let solved = self.staged(arena, path, at, input);
+        let goal = match (path.steps[at].kind, side) {
+            (Kind::Jump { value, .. }, Some(side)) => {
+                let side = arena.constant(64, side);
+                arena.eq(value, side)
+            }
+            _ => arena.not(path.steps[at].condition),
+        };
+        let solved = self.staged(arena, path, at, goal, input);
         self.time += start.elapsed();
         let stage = match &solved {
             Ok(solved) => solved.stage,
@@ -137,8 +151,14 @@ impl Stages {
         solved.ok()
     }
 
-    fn staged(&mut self, arena: &mut Arena, path: &Path, at: usize, input: &[u8]) -> Result<Solved, Stage> {
-        let goal = arena.not(path.steps[at].condition);
+    fn staged(
+        &mut self,
+        arena: &Arena,
+        path: &Path,
+        at: usize,
+        goal: Expr,
+        input: &[u8],
+    ) -> Result<Solved, SolverStage> {
         let conditions: Vec<Expr> = path.steps[..at].iter().map(|step| step.condition).collect();
         let related = related(arena, &conditions, goal);
         let hard: Vec<Expr> = {
@@ -155,27 +175,27 @@ impl Stages {
         for guess in guesses(arena, goal) {
             let bytes: Vec<(u32, u8)> = guess.into_iter().collect();
             if let Some(input) = holds(&bytes, &related) {
-                return Ok(Solved { input, stage: Stage::Copy });
+                return Ok(Solved { input, stage: SolverStage::Copy });
             }
         }
         if let &[only] = arena.support(goal) {
             let found = (0..=u8::MAX).find_map(|value| holds(&[(only, value)], &related));
             if let Some(input) = found {
-                return Ok(Solved { input, stage: Stage::Byte });
+                return Ok(Solved { input, stage: SolverStage::Byte });
             }
         }
         let with_goal = |conditions: &[Expr]| -> Vec<Expr> { conditions.iter().copied().chain([goal]).collect() };
-        let (mut known, mut stage) = (true, Stage::Solver);
-        let mut sets = vec![(with_goal(&related), Stage::Solver)];
+        let mut known = true;
+        let mut sets = vec![(with_goal(&related), SolverStage::Solver)];
         if hard.len() < related.len() {
-            sets.push((with_goal(&hard), Stage::NoAddresses));
+            sets.push((with_goal(&hard), SolverStage::NoAddresses));
         }
         if !related.is_empty() {
-            sets.push((vec![goal], Stage::Alone));
+            sets.push((vec![goal], SolverStage::Alone));
         }
         for (set, which) in sets {
             // Alone only where the whole could not be decided: an impossible whole stays so.
-            if which == Stage::Alone && known {
+            if which == SolverStage::Alone && known {
                 break;
             }
             let (answer, cached) = self.ask(arena, &set);
@@ -184,15 +204,13 @@ impl Stages {
                     let mut solved = input.to_vec();
                     apply(&mut solved, &bytes);
                     let input = nearest(arena, &set, input, solved);
-                    stage = if cached { Stage::Cache } else { which };
-                    return Ok(Solved { input, stage });
+                    return Ok(Solved { input, stage: if cached { SolverStage::Cache } else { which } });
                 }
                 Answer::Impossible => {}
                 Answer::Unknown(_) => known = false,
             }
         }
-        let _ = stage;
-        Err(if known { Stage::Impossible } else { Stage::Unknown })
+        Err(if known { SolverStage::Impossible } else { SolverStage::Unknown })
     }
 
     fn ask(&mut self, arena: &Arena, conditions: &[Expr]) -> (Answer, bool) {
@@ -278,6 +296,34 @@ fn related(arena: &Arena, conditions: &[Expr], goal: Expr) -> Vec<Expr> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Answers with the same bytes every time.
+    struct Always(Vec<(u32, u8)>);
+
+    impl Solver for Always {
+        fn name(&self) -> &str {
+            "always"
+        }
+
+        fn solve(&mut self, _: &Arena, _: &[Expr], _: Duration) -> Answer {
+            Answer::Solved(self.0.clone())
+        }
+    }
+
+    #[test]
+    fn an_answer_changes_no_more_than_the_branch_needs() {
+        let mut arena = Arena::of(&[2, 2, b'x', b'y']);
+        let (a, b, number) = (arena.input(0), arena.input(1), arena.constant(8, 49));
+        let product = arena.mul(a, b);
+        let is = arena.eq(product, number);
+        let mut path = Path::default();
+        let kind = Kind::Branch { taken: false, target: 8, next: 4 };
+        path.push(crate::path::PathStep { condition: arena.not(is), pc: 0, kind, frames: 0 });
+        let answer = vec![(0, 7), (1, 7), (2, 0), (3, 0)];
+        let mut stages = Stages::new(vec![Box::new(Always(answer))], Duration::from_secs(1));
+        let solved = stages.other_side(&mut arena, &path, 0, None, &[2, 2, b'x', b'y']).expect("an answer");
+        assert_eq!((solved.input.as_slice(), solved.stage), ([7, 7, b'x', b'y'].as_slice(), SolverStage::Solver));
+    }
 
     #[test]
     fn what_the_solver_chose_freely_stays_as_it_was() {

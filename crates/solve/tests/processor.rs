@@ -12,7 +12,7 @@ use machine::{Processor, State};
 use solve::eval::Evaluator;
 use solve::expr::{Arena, Expr, Op};
 use solve::flags::{ALL, Flag};
-use solve::frame::{Byte, Concrete, Frame, Known, Registers};
+use solve::frame::{Byte, Concrete, InstructionFrame, Known, Registers};
 use solve::semantics::{Meaning, execute, meaning};
 
 const OPERANDS: usize = 100;
@@ -213,7 +213,7 @@ fn make(form: &Instruction, known: &Values<'_>, what: Followed) -> Result<Made, 
     let mut arena = Arena::default();
     let (mut registers, memory) = followed(&mut arena, what, matches!(form.code(), Code::Idiv_rm64));
     registers.general[14] = [None; 8];
-    let mut frame = Frame {
+    let mut frame = InstructionFrame {
         arena: &mut arena,
         registers: &mut registers,
         known,

@@ -54,7 +54,7 @@ pub struct Setup<'a> {
 
 /// Where the recovery is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ServerState {
     /// At its first use of a pool, ready to be forked.
     Ready,
     /// There, but good for one run only.
@@ -199,31 +199,31 @@ impl ForkServer {
     }
 
     /// Waits until the recovery is at its fork point (`STARTING` is over), or a run is done.
-    pub fn wait(&self, limit: Duration) -> Stage {
+    pub fn wait(&self, limit: Duration) -> ServerState {
         let recovery = self.recovery();
         let until = Instant::now() + limit;
         let asked = recovery.wanted.load(Ordering::SeqCst) != 0;
         loop {
             let now = recovery.state.load(Ordering::SeqCst);
             match now {
-                state::DONE => return Stage::Done,
-                state::BOUNDARY => return Stage::Boundary,
-                state::STOPPED => return Stage::Stopped,
-                state::READY if !asked => return Stage::Ready,
-                state::ONCE if !asked => return Stage::Once,
+                state::DONE => return ServerState::Done,
+                state::BOUNDARY => return ServerState::Boundary,
+                state::STOPPED => return ServerState::Stopped,
+                state::READY if !asked => return ServerState::Ready,
+                state::ONCE if !asked => return ServerState::Once,
                 _ => {}
             }
             if let Some(status) = self.launched.supervised.outcome() {
                 // The answer may have come just before the end.
                 return if recovery.state.load(Ordering::SeqCst) == state::DONE {
-                    Stage::Done
+                    ServerState::Done
                 } else {
-                    Stage::Ended(status)
+                    ServerState::Ended(status)
                 };
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Stage::Late;
+                return ServerState::Late;
             }
             futex_wait(&recovery.state, now, left.min(Duration::from_millis(5)));
         }

@@ -15,8 +15,8 @@ use crate::mounts::Mounts;
 use crate::namespaces::Namespaces;
 use crate::page::SharedPage;
 use crate::supervisor::{
-    self, Descriptors, END_ALL, First, Group, Identify, Inherited, KernelLimits, PASS_INTERRUPT, PASS_TERMINATE, Plan,
-    Program, Report, Stage,
+    self, Descriptors, END_ALL, First, Group, Identify, Inherited, KernelLimits, PASS_INTERRUPT, PASS_TERMINATE,
+    Program, Report, StartStage, SupervisorPlan,
 };
 
 /// No supervisor could be started.
@@ -70,7 +70,7 @@ pub struct Supervised {
 #[derive(Debug)]
 pub struct Ended {
     /// Where the start failed, if it did.
-    pub failed: Option<(Stage, io::Error)>,
+    pub failed: Option<(StartStage, io::Error)>,
     /// `wait` status of the first process; none if it was ended before it could be told.
     pub status: Option<i32>,
     /// The signal of a crashed process that had lost its parent.
@@ -108,7 +108,7 @@ impl Supervised {
         let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
         let report = SharedPage::create().map_err(failed("map a page for the supervisor"))?;
         let host = own_pidfd()?;
-        let mut plan = Plan {
+        let mut plan = SupervisorPlan {
             namespaces: around.namespaces,
             uid_map: format!("{user} {user} 1").into_bytes(),
             gid_map: format!("{group} {group} 1").into_bytes(),
@@ -136,7 +136,7 @@ impl Supervised {
     }
 
     /// Waits until namespaces and mounts are there; what failed if they are not.
-    pub fn wait_until_set_up(&self) -> Option<(Stage, io::Error)> {
+    pub fn wait_until_set_up(&self) -> Option<(StartStage, io::Error)> {
         let set_up = &self.report.get().set_up;
         while set_up.load(Ordering::Acquire) == 0 && !self.wait(Duration::ZERO) {
             futex_wait(set_up, 0, Duration::from_millis(50));
@@ -168,10 +168,10 @@ impl Supervised {
     }
 
     /// Where the start failed, if it did.
-    pub fn failure(&self) -> Option<(Stage, io::Error)> {
+    pub fn failure(&self) -> Option<(StartStage, io::Error)> {
         let report = self.report.get();
-        match Stage::of(report.failed.load(Ordering::Acquire)) {
-            Stage::Nowhere => None,
+        match StartStage::of(report.failed.load(Ordering::Acquire)) {
+            StartStage::Nowhere => None,
             stage => Some((stage, io::Error::from_raw_os_error(report.errno.load(Ordering::Relaxed)))),
         }
     }
@@ -242,7 +242,7 @@ fn own_pidfd() -> Result<OwnedFd, StartError> {
     Ok(unsafe { OwnedFd::from_raw_fd(host) })
 }
 
-fn clone_supervisor(plan: &Plan<'_>) -> Result<(i32, OwnedFd), StartError> {
+fn clone_supervisor(plan: &SupervisorPlan<'_>) -> Result<(i32, OwnedFd), StartError> {
     let mut pidfd: i32 = -1;
     let flags = plan.namespaces.flags() | libc::CLONE_PIDFD | libc::SIGCHLD;
     // SAFETY: a bare fork with an out-pointer for the pidfd; the child runs `supervisor::run`, which neither allocates nor

@@ -28,7 +28,7 @@ pub(crate) const END_ALL: i32 = libc::SIGUSR2;
 /// Where the way to the program's first instruction was left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
-pub enum Stage {
+pub enum StartStage {
     Nowhere = 0,
     UserMaps,
     PrivateMounts,
@@ -41,16 +41,16 @@ pub enum Stage {
     Exec,
 }
 
-impl Stage {
-    pub(crate) fn of(number: u32) -> Stage {
-        use Stage::*;
+impl StartStage {
+    pub(crate) fn of(number: u32) -> StartStage {
+        use StartStage::*;
         let all = [Nowhere, UserMaps, PrivateMounts, Mounts, Proc, Fork, Descriptors, Directory, Exec];
         all.into_iter().find(|&stage| stage as u32 == number).unwrap_or(Nowhere)
     }
 
     /// It failed before the program's process was forked: nothing of it has run.
     pub fn is_isolation(self) -> bool {
-        matches!(self, Stage::UserMaps | Stage::PrivateMounts | Stage::Mounts | Stage::Proc)
+        matches!(self, StartStage::UserMaps | StartStage::PrivateMounts | StartStage::Mounts | StartStage::Proc)
     }
 }
 
@@ -60,7 +60,7 @@ impl Stage {
 pub(crate) struct Report {
     /// 1 once namespaces and mounts are there; the host sleeps on it.
     pub set_up: AtomicU32,
-    /// The [`Stage`] that failed, and why.
+    /// The [`StartStage`] that failed, and why.
     pub failed: AtomicU32,
     pub errno: AtomicI32,
     /// `wait` status of the program's first process, once `ended`.
@@ -149,7 +149,7 @@ pub struct Identify<'a> {
 
 /// Everything that the supervisor needs.
 #[derive(Debug)]
-pub(crate) struct Plan<'a> {
+pub(crate) struct SupervisorPlan<'a> {
     pub namespaces: Namespaces,
     /// Text for `/proc/self/uid_map` and `gid_map`.
     pub uid_map: Vec<u8>,
@@ -166,13 +166,13 @@ pub(crate) struct Plan<'a> {
     pub report: *const Report,
 }
 
-impl Plan<'_> {
+impl SupervisorPlan<'_> {
     fn report(&self) -> &Report {
         // SAFETY: the host keeps the shared page mapped as long as the plan, and this copy of it forever.
         unsafe { &*self.report }
     }
 
-    fn fail(&self, stage: Stage) -> ! {
+    fn fail(&self, stage: StartStage) -> ! {
         self.report().errno.store(errno(), Ordering::Relaxed);
         self.report().failed.store(stage as u32, Ordering::Release);
         self.say_set_up();
@@ -186,7 +186,7 @@ impl Plan<'_> {
 }
 
 /// What the supervisor does; never returns.
-pub(crate) fn run(plan: &Plan<'_>) -> ! {
+pub(crate) fn run(plan: &SupervisorPlan<'_>) -> ! {
     // The supervisor leads the group, not the program: a program can only call setsid if it does not lead one.
     // SAFETY: plain system calls.
     unsafe {
@@ -213,7 +213,7 @@ pub(crate) fn run(plan: &Plan<'_>) -> ! {
     let child = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) } as i32;
     match child {
         0 => become_program(plan, first),
-        -1 => plan.fail(Stage::Fork),
+        -1 => plan.fail(StartStage::Fork),
         _ => watch_over(plan, child),
     }
 }
@@ -226,23 +226,23 @@ fn host_is_dead(host: i32) -> bool {
 }
 
 /// Identity maps for a user namespace, the mounts in place, and a `/proc` that shows the new PID namespace.
-fn isolate(plan: &Plan<'_>) {
+fn isolate(plan: &SupervisorPlan<'_>) {
     if plan.namespaces.user && !write_user_maps(&plan.uid_map, &plan.gid_map) {
-        plan.fail(Stage::UserMaps);
+        plan.fail(StartStage::UserMaps);
     }
     // Slave: what the user mounts meanwhile is seen, what is mounted here is not seen outside.
     if plan.namespaces.mount && !mount(c"", c"/", c"", libc::MS_REC | libc::MS_SLAVE, ptr::null()) {
-        plan.fail(Stage::PrivateMounts);
+        plan.fail(StartStage::PrivateMounts);
     }
     if !plan.mounts.make() {
-        plan.fail(Stage::Mounts);
+        plan.fail(StartStage::Mounts);
     }
     for file in plan.identify {
         identify(file);
     }
     let quiet = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     if plan.namespaces.pid && !mount(c"proc", c"/proc", c"proc", quiet, ptr::null()) {
-        plan.fail(Stage::Proc);
+        plan.fail(StartStage::Proc);
     }
     if let Some(limits) = plan.first.as_ref().and_then(|first| first.limits.as_ref())
         && let Some(pid_max) = &limits.pid_max
@@ -263,13 +263,13 @@ fn identify(file: &Identify<'_>) {
     }
 }
 
-fn become_program(plan: &Plan<'_>, first: &First) -> ! {
+fn become_program(plan: &SupervisorPlan<'_>, first: &First) -> ! {
     prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL as u64);
     place_descriptors(plan, first);
     if let Some(directory) = &first.directory {
         // SAFETY: a C string.
         if unsafe { libc::chdir(directory.as_ptr()) } != 0 {
-            plan.fail(Stage::Directory);
+            plan.fail(StartStage::Directory);
         }
     }
     if let Some(limits) = &first.limits {
@@ -299,10 +299,10 @@ fn become_program(plan: &Plan<'_>, first: &First) -> ! {
             }
         }
     }
-    plan.fail(Stage::Exec)
+    plan.fail(StartStage::Exec)
 }
 
-fn place_descriptors(plan: &Plan<'_>, first: &First) {
+fn place_descriptors(plan: &SupervisorPlan<'_>, first: &First) {
     let set = |limit: &libc::rlimit| {
         // SAFETY: a live structure.
         unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, limit) };
@@ -315,7 +315,7 @@ fn place_descriptors(plan: &Plan<'_>, first: &First) {
         // be kept open: dup3 refuses it.
         let placed = unsafe { if from == to { libc::fcntl(to, libc::F_SETFD, 0) } else { libc::dup3(from, to, 0) } };
         if placed < 0 {
-            plan.fail(Stage::Descriptors);
+            plan.fail(StartStage::Descriptors);
         }
     }
     if let Some([_, lasting]) = &first.descriptors.limits {
@@ -348,7 +348,7 @@ fn set_signals(first: &First) {
 }
 
 /// Waits for signals (all are blocked) until no process is left.
-fn watch_over(plan: &Plan<'_>, first: i32) -> ! {
+fn watch_over(plan: &SupervisorPlan<'_>, first: i32) -> ! {
     // SAFETY: zeroed signal sets are valid arguments of `sigemptyset`, which initialises them.
     let mut awaited: libc::sigset_t = unsafe { mem::zeroed() };
     // SAFETY: as above, and the signal numbers are valid.
@@ -376,7 +376,7 @@ fn watch_over(plan: &Plan<'_>, first: i32) -> ! {
 }
 
 /// Collects ended children; leaves when there is none left.
-fn reap(plan: &Plan<'_>, first: i32) {
+fn reap(plan: &SupervisorPlan<'_>, first: i32) {
     loop {
         let mut status = 0;
         // SAFETY: plain system call with a live out-pointer. __WALL: also children that were cloned without SIGCHLD.
@@ -401,12 +401,12 @@ fn note_orphan(report: &Report, status: i32) {
     }
 }
 
-fn leave(plan: &Plan<'_>) -> ! {
+fn leave(plan: &SupervisorPlan<'_>) -> ! {
     plan.mounts.unmake();
     exit(0)
 }
 
-fn end_all(plan: &Plan<'_>, first: i32) -> ! {
+fn end_all(plan: &SupervisorPlan<'_>, first: i32) -> ! {
     loop {
         if plan.namespaces.pid {
             kill(-1, libc::SIGKILL);

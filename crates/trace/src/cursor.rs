@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::block::decode::{Decoder, Step};
+use crate::block::decode::{BlockStep, Decoder};
 use crate::error::{Malformed, ReadError};
 use crate::event::{ContextId, Event, EventId, ThreadId};
 use crate::reader::{Ending, TraceReader};
@@ -78,7 +78,7 @@ impl<'r> Events<'r> {
     }
 
     #[inline(always)]
-    fn advance(&mut self) -> Result<Option<Step>, ReadError> {
+    fn advance(&mut self) -> Result<Option<BlockStep>, ReadError> {
         loop {
             if self.decoder.is_done() {
                 match self.load() {

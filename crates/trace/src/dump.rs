@@ -10,7 +10,7 @@ use crate::cursor::Events;
 use crate::error::ReadError;
 use crate::event::*;
 use crate::reader::TraceReader;
-use crate::symbol::{Frame, Symbolizer};
+use crate::symbol::{SourceFrame, Symbolizer};
 use crate::tables::{ModuleKind, Pool, Tables};
 
 /// What to show, and how.
@@ -208,7 +208,7 @@ impl fmt::Display for At<'_> {
     }
 }
 
-fn write_code(addr: CodeAddr, frames: &[Frame], tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
+fn write_code(addr: CodeAddr, frames: &[SourceFrame], tables: &Tables, out: &mut dyn Write) -> io::Result<()> {
     let module = tables.module(addr.module);
     if module.kind == ModuleKind::None {
         return write!(out, "-");

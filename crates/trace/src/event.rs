@@ -8,7 +8,7 @@
 //! 1. Events are in one total order over all threads and processes that agrees with the order in which
 //!    memory saw the stores.
 //! 2. A store that touches PM is one [`EventKind::Store`] with the bytes it wrote. Longer ones (string
-//!    instructions, kernel writes) are cut at 4 KiB borders of the pool offset, in the direction of the copy.
+//!    instructions, kernel writes) are cut at 4 KiB boundaries of the pool offset, in the direction of the copy.
 //! 3. A masked store is one event per maximal run of enabled bytes, by ascending address; a scatter is one
 //!    event per enabled element, in element order.
 //! 4. A `lock`-prefixed instruction, or `xchg` with memory, on PM is one [`EventKind::Rmw`]: it is a fence and

@@ -7,7 +7,7 @@
 //!     call succeeded.
 //! 11. A file that was there before the recording is part of the trace with what it was before its first change
 //!     ([`FileInfo`](crate::FileInfo)): content, permissions, extended attributes.
-//! 12. What a call writes is one [`FileEvent::Write`], cut at 4 KiB borders of the offset; all parts but the first `continue` it. A change of
+//! 12. What a call writes is one [`FileEvent::Write`], cut at 4 KiB boundaries of the offset; all parts but the first `continue` it. A change of
 //!     length comes first.
 //! 13. [`FileEvent::Becomes`] says that a file is a pool from here on: what is written to it later are the events of pools. Its names
 //!     are still told here.

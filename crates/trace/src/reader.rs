@@ -207,7 +207,7 @@ impl TraceReader {
         self.events_in(EventId(0)..EventId(self.events))
     }
 
-    /// Events of a stretch of the total order.
+    /// Events of a part of the total order.
     pub fn events_in(&self, range: Range<EventId>) -> Events<'_> {
         Events::new(self, range, Only::All)
     }
@@ -226,11 +226,11 @@ impl TraceReader {
     pub fn operation(&self, index: u64) -> Result<Option<Range<EventId>>, ReadError> {
         let mut begin = None;
         for block in &self.blocks {
-            for border in self.directory(block)?.borders.iter().filter(|border| border.index == index) {
-                let at = block.first + u64::from(border.at);
+            for boundary in self.directory(block)?.boundaries.iter().filter(|boundary| boundary.index == index) {
+                let at = block.first + u64::from(boundary.at);
                 match begin {
-                    None if border.begin => begin = Some(EventId(at)),
-                    Some(begin) if !border.begin => return Ok(Some(begin..EventId(at + 1))),
+                    None if boundary.begin => begin = Some(EventId(at)),
+                    Some(begin) if !boundary.begin => return Ok(Some(begin..EventId(at + 1))),
                     _ => {}
                 }
             }

@@ -36,7 +36,7 @@ impl CrashPosition {
     }
 }
 
-/// Stretches of a trace in which a recovery is judged by different standards: by the operation that was under way, for example.
+/// Parts of a trace in which a recovery is judged by different standards: by the operation that was under way, for example.
 /// What a run in one shows says nothing about another.
 ///
 /// Where one position ends and the next begins. Without any, the whole trace is one.

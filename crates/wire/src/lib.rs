@@ -8,4 +8,5 @@ pub mod guest;
 pub mod mark;
 pub mod record;
 pub mod recover;
+pub mod ring;
 pub mod virtual_time;

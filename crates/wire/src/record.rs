@@ -117,7 +117,8 @@ pub mod kind {
     pub const FLOW_WRITE: u8 = 50;
     /// The input is at `address` now. site: 0: the input file, n + 1: argument n. P: u64 length, u64 where in the input it begins.
     pub const FLOW_INPUT: u8 = 51;
-    /// Values mode: the content of `address` goes into a socket or pipe (aux 0), or came out of one (aux 1). P: the content.
+    /// Values mode: the content of `address` goes into a socket or pipe (aux 0), or came out of one (aux 1); or
+    /// the kernel takes it as a name or for a file (aux 2). P: the content.
     pub const FLOW_CHANNEL: u8 = 52;
 }
 

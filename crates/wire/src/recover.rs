@@ -178,6 +178,10 @@ pub struct Recovery {
     pub memory: AtomicU64,
     pub output: AtomicU64,
     pub processes: AtomicU32,
+    /// Of a run that is one of several in a row: how much later than at the fork point its clock begins, and what makes its random numbers
+    /// others than those of the runs before it.
+    pub later_ns: AtomicU64,
+    pub salt: AtomicU64,
     /// Not 0: stop at every boundary between operations (`state::BOUNDARY`) instead of at the first use of a pool.
     pub reference: AtomicU32,
     /// With `wanted`: what the process shall do that serves ([`go_on`]).

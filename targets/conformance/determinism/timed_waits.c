@@ -2,7 +2,7 @@
 //@ cflags: -O1
 //@ pool: varies
 //@ compare: lengths
-// Every wait with a time limit moves the clock by what was waited. (Timers: crates/record/tests/timers.rs.)
+// Every wait with a time limit moves the clock by what was waited. (Timers: crates/record/tests/recorders/timers.rs.)
 #include "pm.h"
 #include <linux/futex.h>
 #include <poll.h>

@@ -1,5 +1,6 @@
 //! A growing array of two-word elements: realloc copies into another block and switches between two descriptors with one word.
 //! variants: 9
+//! together: 1 2 5 6 7 8 | 3 4 | 9
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include "pm.h"

@@ -1,5 +1,6 @@
 //! Records with a valid flag, and a recovery that leaves things beside its pool: a marker file, an attribute, a lock. The next recovery must not see them.
 //! variants: 3
+//! together: 1 3 | 2
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include "pm.h"

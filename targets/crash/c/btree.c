@@ -1,6 +1,7 @@
 //! A B+-tree whose nodes are sorted in place: an entry that has the same pointer as its left neighbour does not count, so each
 //! single store of a shift leaves a valid node. Leaves are linked; a split is visible in the chain before the parent knows it.
 //! variants: 9
+//! together: 1 3 4 6 8 | 2 5 | 9 | 7
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include "pm.h"

@@ -1,5 +1,6 @@
 //! Extendible hashing: full segments split in two under a record that recovery completes; the directory doubles by copying.
 //! variants: 8
+//! together: 1 3 7 8 | 2 4 | 6 | 5
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include <stdbool.h>

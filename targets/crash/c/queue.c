@@ -1,5 +1,6 @@
 //! A queue in a ring: messages of two lines, published by moving the tail with a compare-and-swap; batches are all or nothing.
 //! variants: 8
+//! together: 1 3 4 | 2 5 | 6 7 | 8
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #define PM_FLUSH _mm_clflushopt

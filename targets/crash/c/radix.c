@@ -1,6 +1,7 @@
 //! A radix tree over 4-byte keys with compressed paths: nodes grow from 4 to 16 children by copying, leaves are replaced whole,
 //! and a path is split in two steps, of which recovery can do the second.
 //! variants: 8
+//! together: 1 2 4 7 8 | 3 5 | 6
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include <stdbool.h>

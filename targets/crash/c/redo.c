@@ -1,5 +1,6 @@
 //! A sorted, doubly linked list under a redo log: new words are streamed into the log, committed with one word, then applied.
 //! variants: 7
+//! together: 1 2 4 5 | 3 6 | 7
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include "pm.h"

@@ -1,6 +1,7 @@
 //! A log-free hash table with tokens (Witcher fig. 1): one word per bucket says which of its slots are valid; it grows by
 //! copying into a table twice as large.
 //! variants: 9
+//! together: 1 4 6 7 | 2 5 8 | 3 | 9
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 #include "pm.h"

@@ -1,5 +1,6 @@
 //! Accounts under an undo log: old contents are logged and counted before they are overwritten.
 //! variants: 10
+//! together: 1 3 4 | 2 6 7 | 5 | 8 | 9 | 10
 //! run: {bin} {pool} run
 //! recover: {bin} {pool} check
 //! options: --again

@@ -2,6 +2,7 @@
 //! without what is stale into another area.
 //! variants: 4
 //! grammar: kv.toml
+//! together: 1 2 4 | 3
 //! bug 1: lost key, unexpected key — a record that is not there, insert and update and delete
 //! bug 2: lost keys — a log that was not copied, operation that compacts
 //! bug 3: lost keys — the new length with the old area, operation that compacts

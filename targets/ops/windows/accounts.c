@@ -6,7 +6,7 @@
  * BUG 1: the group has a first and a last, and those between are forgotten. A line with one operation, or with two, is answered
  * rightly after every crash: only windows of three show it.
  *
- * Not in the table of the suite, since a grammar makes no windows: crates/fencepost/tests/ops_windows.rs checks it. */
+ * Not in the table of the suite, since a grammar makes no windows: crates/fencepost/tests/checks/ops_windows.rs checks it. */
 #include "ops.h"
 #include <pthread.h>
 

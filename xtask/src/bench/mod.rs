@@ -1,6 +1,6 @@
 //! `cargo xtask bench record`, what recording costs, in one table; `cargo xtask bench crash`, what recoveries cost;
 //! `cargo xtask bench infer`, how few states break an inferred condition; `cargo xtask bench compare`, all beside the peers;
-//! `cargo xtask bench fuzz`, PM transitions beside AFL++; `cargo xtask bench solve`, searching for inputs with a solver.
+//! `cargo xtask bench fleet` and `fleet-scale`, many machines; `cargo xtask bench fuzz`, PM transitions beside AFL++; `cargo xtask bench solve`, searching for inputs with a solver.
 
 mod chore;
 pub(crate) mod compare;
@@ -9,6 +9,8 @@ mod crash_mumak;
 mod crash_pools;
 mod crash_run;
 mod crash_small;
+mod fleet;
+mod fleet_scale;
 mod fuzz;
 mod infer;
 mod infer_run;
@@ -23,6 +25,8 @@ mod workload;
 pub use chore::RecordBench;
 pub use compare::CompareBench;
 pub use crash::CrashBench;
+pub use fleet::FleetBench;
+pub use fleet_scale::ScaleBench;
 pub use fuzz::{FuzzBench, MAP_GRAMMAR};
 pub use infer::InferBench;
 pub use solve::SolveBench;

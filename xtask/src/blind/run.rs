@@ -208,7 +208,7 @@ fn stored_lines(trace: &Path, file: &str) -> anyhow::Result<BTreeSet<u32>> {
     }
     let mut lines = BTreeSet::new();
     for (context, pc) in places {
-        let mut take = |frames: &[trace::symbol::Frame]| {
+        let mut take = |frames: &[trace::symbol::SourceFrame]| {
             let own =
                 frames.iter().filter_map(|frame| frame.source.as_ref()).filter(|source| source.file.ends_with(file));
             lines.extend(own.map(|source| source.line));

@@ -1,4 +1,5 @@
 //! Tests of what the documentation says about the source: files that it names exist, and so do the functions at each hop of the two ways.
+//! And of what the source promises: some type names occur once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -132,6 +133,36 @@ fn the_exercises_name_at_most_three_files_that_exist() {
             assert!(site.root.join(&path).exists(), "{row}\nthere is no {}", path.display());
         }
     }
+}
+
+/// Each was the name of several types once. More precise ones, such as `SolverStage`, are better.
+const ONCE: [&str; 6] = ["Fate", "Frame", "Plan", "Rule", "Stage", "Step"];
+
+fn definitions(name: &str, source: &str) -> usize {
+    let defines = |line: &&str| {
+        let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|word| !word.is_empty());
+        let keyword = words.find(|word| !["pub", "crate", "super", "in"].contains(word));
+        keyword.is_some_and(|word| ["struct", "enum", "trait", "union", "type"].contains(&word))
+            && words.next() == Some(name)
+    };
+    source.lines().filter(defines).count()
+}
+
+#[test]
+fn common_type_names_are_defined_once() {
+    let site = Site::of_this_repository();
+    let mut source = String::new();
+    for krate in fs::read_dir(site.root.join("crates")).unwrap() {
+        sources(&krate.unwrap().path().join("src"), &mut source);
+    }
+    sources(&site.root.join("xtask/src"), &mut source);
+    assert_eq!(definitions("CheckSession", &source), 1, "has the tree moved?");
+    for name in ONCE {
+        let count = definitions(name, &source);
+        assert!(count <= 1, "{count} types are called `{name}`: give them names that say what they are");
+    }
+    let several = "pub(crate) struct Step {\npub enum Step<'a> {\nstruct Steps;\n/// A step.\nlet step = Step;";
+    assert_eq!(definitions("Step", several), 2);
 }
 
 #[test]

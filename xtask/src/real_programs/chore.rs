@@ -37,7 +37,7 @@ pub struct RealPrograms {
 
 /// Where and with what the cases run.
 #[derive(Debug)]
-struct Stage<'a> {
+struct CaseSetup<'a> {
     fencepost: &'a Path,
     scratch: &'a Scratch,
     words: String,
@@ -57,7 +57,8 @@ impl RealPrograms {
         let fencepost = build::fencepost()?;
         let scratch = Scratch::new("real")?;
         let words = words(if self.quick { 2_000 } else { 20_000 });
-        let stage = Stage { fencepost: &fencepost, scratch: &scratch, words, limit: self.limit, rustc: real_rustc() };
+        let stage =
+            CaseSetup { fencepost: &fencepost, scratch: &scratch, words, limit: self.limit, rustc: real_rustc() };
         let (mut passed, mut failed, mut skipped) = (0, 0, 0);
         println!("{:<18} {:>9} {:>9}  result", "program", "native", "recorded");
         for case in cases {
@@ -99,7 +100,7 @@ fn real_rustc() -> PathBuf {
     Path::new(&sysroot).join("bin/rustc")
 }
 
-impl Stage<'_> {
+impl CaseSetup<'_> {
     /// Both times, and the difference if there is one.
     fn try_case(&self, case: &Case) -> anyhow::Result<((Duration, Duration), Option<String>)> {
         let (native, expected) = self.run(case, false)?;

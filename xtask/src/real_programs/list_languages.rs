@@ -13,7 +13,7 @@ pub const CASES: &[Case] = &[
         .packages(&["nodejs"]),
     Case::new("node timers", &["node"], r#"
         node -e 'let n = 0; const i = setInterval(() => { console.log(++n); if (n == 3) clearInterval(i) }, 15);
-        setTimeout(() => console.log("late"), 200); setImmediate(() => console.log("now"))'
+        setTimeout(() => console.log("late"), 1500); setImmediate(() => console.log("now"))'
     "#)
         .packages(&["nodejs"]),
     Case::new("node workers", &["node"], r#"

@@ -1,11 +1,12 @@
 //! The class of a cause, the stores on both sides, and the remedy.
 
 use cause::analyse::{Allowance, RootCause};
+use cause::classify::Completes;
 use cause::repair::Remedy;
 use cause::store_history::StoreInfo;
 use finding::finding::Class;
 
-use crate::recoveries::{Words, analysed, both, causes};
+use crate::recoveries::{Words, analysed, both, causes, last_causes};
 use crate::traces::{Recorded, Step, clwb, fence, pc, record, store, stream};
 
 /// Line 2 says that line 1 has its value.
@@ -170,4 +171,22 @@ fn another_bug_does_not_hide_which_store_comes_too_early() {
     let cause = found.iter().find(|cause| !cause.in_program_order).expect("line 1 can be lost");
     assert_eq!((cause.class, sites(&cause.missing), sites(&cause.present)), (Class::Ordering, vec![4], vec![6]));
     assert_eq!(cause.repair.expect("a fence helps").remedy, Remedy::Fence);
+}
+
+/// An update of very many steps, such as the growing of a table, is one from its first store to its last, wherever power fails in it.
+#[test]
+fn both_ends_of_a_long_update_are_found() {
+    let step = |number: u64| [store(4, 10 + number % 40, number + 1), clwb(5, 10 + number % 40), fence(6)];
+    let mut steps = vec![store(10, 9, 1), clwb(11, 9), fence(12), store(1, 1, 1), clwb(2, 1), fence(3)];
+    steps.extend((0..100).flat_map(step));
+    steps.extend([store(7, 2, 1), clwb(8, 2), fence(9)]);
+    let recorded = record(&steps);
+    let unequal = |word: Words<'_>| (word(1) != word(2)).then_some("exit 1");
+    for found in [causes(&recorded, unequal), last_causes(&recorded, unequal)] {
+        assert!(!found.is_empty());
+        for cause in &found {
+            assert_eq!((cause.class, cause.completes), (Class::Atomicity, Completes::Alone));
+            assert_eq!((sites(&cause.present), sites(&cause.missing)), (vec![1], vec![7]));
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! Does the program make a store durable?
 
-use cause::store_history::{self, Fate, StoreInfo};
+use cause::store_history::{self, StoreFate, StoreInfo};
 use persistency::line::LineId;
 use trace::{EventId, LineNo};
 
@@ -13,7 +13,7 @@ fn first(recorded: &Recorded) -> StoreInfo {
 
 fn is_made_durable(steps: &[Step]) -> bool {
     let recorded = record(steps);
-    store_history::fate(&recorded.reader, &first(&recorded)).unwrap() == Fate::Durable
+    store_history::fate(&recorded.reader, &first(&recorded)).unwrap() == StoreFate::Durable
 }
 
 #[test]
@@ -57,8 +57,8 @@ fn of_two_lines_the_one_in_question_counts() {
     let second = LineId { line: LineNo(2), ..fact.line };
     assert!(fact.touches(fact.line) && fact.touches(second));
     assert!(!fact.touches(LineId { line: LineNo(3), ..second }));
-    assert_eq!(store_history::fate(&recorded.reader, &fact).unwrap(), Fate::Durable);
-    assert_eq!(store_history::fate(&recorded.reader, &StoreInfo { line: second, ..fact }).unwrap(), Fate::Never);
+    assert_eq!(store_history::fate(&recorded.reader, &fact).unwrap(), StoreFate::Durable);
+    assert_eq!(store_history::fate(&recorded.reader, &StoreInfo { line: second, ..fact }).unwrap(), StoreFate::Never);
 }
 
 #[test]

@@ -9,7 +9,7 @@ use trace::EventId;
 use verdict::end::Frame;
 
 use crate::recoveries::{Words, causes};
-use crate::traces::{Step, clwb, fence, pc, record, store};
+use crate::traces::{Recorded, Step, clwb, fence, pc, record, store};
 
 /// Data and flag without an order between them: the data's store is guilty.
 fn round(number: u64, site: u64) -> [Step; 5] {
@@ -73,4 +73,42 @@ fn a_hang_has_one_id_wherever_the_loop_was_caught() {
         (found[0].finding.id.clone(), found[0].finding.title.clone())
     });
     assert_eq!(ids[0], ids[1]);
+}
+
+/// A store, made durable.
+fn durable(site: u64, line: u64) -> [Step; 3] {
+    [store(site, line, 1), clwb(90, line), fence(91)]
+}
+
+fn named(recorded: &Recorded, recovery: fn(Words<'_>) -> Option<&'static str>) -> Vec<Explained> {
+    explain(&causes(recorded, recovery), &[], recorded.reader.tables(), &Libraries::default())
+}
+
+/// Lines 1 and 2 belong together, and so do 3 and 4.
+fn torn(word: Words<'_>) -> Option<&'static str> {
+    (word(1) != word(2) || word(3) != word(4)).then_some("exit 1")
+}
+
+#[test]
+fn updates_that_begin_alike_and_end_otherwise_are_two_findings() {
+    let recorded = record(&[durable(1, 1), durable(2, 2), durable(1, 3), durable(3, 4)].concat());
+    let found = named(&recorded, torn);
+    let ends: Vec<u64> = found.iter().map(|one| one.finding.locations[1].address).collect();
+    assert_eq!(ends, [pc(2), pc(3)]);
+    assert_ne!(found[0].finding.id, found[1].finding.id);
+}
+
+#[test]
+fn updates_that_lack_the_same_store_are_one_finding() {
+    let recorded = record(&[durable(1, 1), durable(9, 2), durable(2, 3), durable(9, 4)].concat());
+    assert_eq!(named(&recorded, torn).len(), 1);
+}
+
+#[test]
+fn a_lost_store_does_not_take_in_an_update_that_is_torn_without_any_loss() {
+    // Line 2 is never flushed; and even if it were, power could fail before it is stored.
+    let later = [durable(4, 5), durable(4, 6)].concat();
+    let recorded = record(&[durable(1, 1).to_vec(), vec![store(2, 2, 1), fence(3)], later].concat());
+    let classes: Vec<Class> = named(&recorded, torn).iter().map(|one| one.finding.class).collect();
+    assert_eq!(classes, [Class::Durability, Class::Atomicity]);
 }

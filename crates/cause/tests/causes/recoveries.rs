@@ -81,6 +81,21 @@ pub fn causes(
     analysis.causes
 }
 
+/// The causes of what fails at the last crash point that fails: what lies before it nobody has looked into.
+pub fn last_causes(
+    recorded: &Recorded,
+    recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
+) -> Vec<RootCause> {
+    let options = thorough();
+    let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
+    let mut workers = [Check(recovery)];
+    let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
+    let last = found.points.iter().rposition(|point| !point.failing.is_empty()).unwrap();
+    let memory = VerdictCache::new(found.read_tree, Arc::default());
+    let points = &found.points[last..=last];
+    analyse(&recorded.reader, options.rules, points, memory, &mut workers, Allowance::default()).unwrap().causes
+}
+
 /// The same with an allowance.
 pub fn analysed(
     recorded: &Recorded,

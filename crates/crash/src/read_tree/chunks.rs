@@ -1,4 +1,4 @@
-//! Stretches of looks, shared between the runs that have them in common.
+//! Sequences of looks, shared between the runs that have them in common.
 //!
 //! Most runs differ in a few lines and read the same before and after. Where a run's looks are cut into chunks depends
 //! on the looks alone, so that two runs have the same chunks again soon after they differed, and each is kept once.
@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 /// One look and what was there, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Step {
+pub(super) struct ReadStep {
     pub look: u32,
     pub content: u32,
 }
@@ -20,8 +20,8 @@ pub(super) struct ChunkId(pub u32);
 
 #[derive(Debug, Default)]
 pub(super) struct Chunks {
-    numbers: FxHashMap<Arc<[Step]>, ChunkId>,
-    chunks: Vec<Arc<[Step]>>,
+    numbers: FxHashMap<Arc<[ReadStep]>, ChunkId>,
+    chunks: Vec<Arc<[ReadStep]>>,
     /// In all chunks together.
     steps: usize,
 }
@@ -34,7 +34,7 @@ fn is_last(look: u32) -> bool {
 }
 
 impl Chunks {
-    pub fn get(&self, id: ChunkId) -> &[Step] {
+    pub fn get(&self, id: ChunkId) -> &[ReadStep] {
         &self.chunks[id.0 as usize]
     }
 
@@ -48,7 +48,7 @@ impl Chunks {
     }
 
     /// Cuts steps into chunks.
-    pub fn add(&mut self, mut steps: &[Step]) -> Vec<ChunkId> {
+    pub fn add(&mut self, mut steps: &[ReadStep]) -> Vec<ChunkId> {
         let mut chunks = Vec::with_capacity(steps.len() / 32 + 1);
         while !steps.is_empty() {
             let most = steps.len().min(MOST_STEPS);
@@ -60,12 +60,12 @@ impl Chunks {
         chunks
     }
 
-    fn intern(&mut self, steps: &[Step]) -> ChunkId {
+    fn intern(&mut self, steps: &[ReadStep]) -> ChunkId {
         if let Some(&known) = self.numbers.get(steps) {
             return known;
         }
         let id = ChunkId(u32::try_from(self.chunks.len()).expect("the limits allow fewer than 2³² chunks"));
-        let steps: Arc<[Step]> = steps.into();
+        let steps: Arc<[ReadStep]> = steps.into();
         self.steps += steps.len();
         self.numbers.insert(Arc::clone(&steps), id);
         self.chunks.push(steps);
@@ -79,10 +79,10 @@ mod tests {
 
     #[test]
     fn runs_that_differ_in_one_line_share_nearly_all() {
-        let steps: Vec<Step> = (0..10_000).map(|look| Step { look, content: 0 }).collect();
+        let steps: Vec<ReadStep> = (0..10_000).map(|look| ReadStep { look, content: 0 }).collect();
         let mut chunks = Chunks::default();
         let whole = chunks.add(&steps);
-        let flat: Vec<Step> = whole.iter().flat_map(|&chunk| chunks.get(chunk).to_vec()).collect();
+        let flat: Vec<ReadStep> = whole.iter().flat_map(|&chunk| chunks.get(chunk).to_vec()).collect();
         assert_eq!(flat, steps);
         let alone = chunks.steps;
         for at in [0, 1, 77, 5_000, 9_999] {

@@ -5,7 +5,7 @@
 //! leaf is a verdict. A state is followed down the tree, and if it comes to a leaf, that verdict is its own: recovery could not
 //! have told it from the run that made the leaf.
 //!
-//! Contents are compared exactly: each different line of 64 bytes gets a number. Stretches without a branch are lists
+//! Contents are compared exactly: each different line of 64 bytes gets a number. Sequences without a branch are lists
 //! of [chunks](super::chunks), which runs share. Lengths of pools count as looked at first, whether or not a run asked for them.
 //!
 //! A run that contradicts the tree shows that recovery is *not* deterministic. Then nothing that the tree says
@@ -16,7 +16,7 @@ use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 
 use super::cache::{Held, Passage, ReadTreeCache};
-use super::chunks::{ChunkId, Chunks, Step};
+use super::chunks::{ChunkId, Chunks, ReadStep};
 use super::intern::Interner;
 use super::known_runs::{KnownRuns, RunsWriter};
 use crate::image::LineBytes;
@@ -91,7 +91,7 @@ pub struct ReadTree {
     /// By look, the one that came after it last time: likely to come again.
     followers: Vec<u32>,
     /// The looks of new runs with their verdicts, for others; none: nobody wants them.
-    news: Option<Vec<(Vec<Step>, u32)>>,
+    news: Option<Vec<(Vec<ReadStep>, u32)>>,
     limits: ReadTreeLimits,
 }
 
@@ -133,8 +133,8 @@ impl ReadTree {
         exchanged
     }
 
-    fn path_of(&mut self, steps: &[(Read, LineBytes)]) -> Option<Vec<Step>> {
-        let mut path: Vec<Step> = Vec::with_capacity(steps.len());
+    fn path_of(&mut self, steps: &[(Read, LineBytes)]) -> Option<Vec<ReadStep>> {
+        let mut path: Vec<ReadStep> = Vec::with_capacity(steps.len());
         for (read, bytes) in steps {
             let look = self.add_look(*read, path.last())?;
             if look as usize >= self.followers.len() {
@@ -143,7 +143,7 @@ impl ReadTree {
             if self.contents.len() >= self.limits.contents && self.contents.find(bytes).is_none() {
                 return None;
             }
-            path.push(Step { look, content: self.contents.add(*bytes)? });
+            path.push(ReadStep { look, content: self.contents.add(*bytes)? });
         }
         Some(path)
     }
@@ -164,7 +164,7 @@ impl ReadTree {
         self.contents.get(number)
     }
 
-    pub(super) fn steps_of(&self, chunk: ChunkId) -> &[Step] {
+    pub(super) fn steps_of(&self, chunk: ChunkId) -> &[ReadStep] {
         self.chunks.get(chunk)
     }
 
@@ -228,7 +228,7 @@ impl ReadTree {
         inserted
     }
 
-    fn insert_path(&mut self, path: &[Step], verdict: &Verdict) -> Result<Inserted, Contradiction> {
+    fn insert_path(&mut self, path: &[ReadStep], verdict: &Verdict) -> Result<Inserted, Contradiction> {
         if self.nodes.is_empty() {
             return Ok(self.leaf(path, verdict).map_or(Inserted::Full, |_| Inserted::New));
         }
@@ -284,12 +284,12 @@ impl ReadTree {
         view: &PointView<'_>,
         state: &CrashState,
         reads: &[Read],
-    ) -> Option<Vec<Step>> {
+    ) -> Option<Vec<ReadStep>> {
         // Other workers may have added looks since.
         cache.grow(self, view);
         let lengths = view.guaranteed().pools().map(Read::Length);
         let lines = reads.iter().copied().filter(|read| matches!(read, Read::Line(_)));
-        let mut path: Vec<Step> = Vec::with_capacity(reads.len() + 1);
+        let mut path: Vec<ReadStep> = Vec::with_capacity(reads.len() + 1);
         for read in lengths.chain(lines) {
             let look = self.add_look(read, path.last())?;
             if look as usize >= self.followers.len() {
@@ -308,12 +308,12 @@ impl ReadTree {
                     self.contents.add(bytes)?
                 }
             };
-            path.push(Step { look, content });
+            path.push(ReadStep { look, content });
         }
         Some(path)
     }
 
-    fn add_look(&mut self, read: Read, last: Option<&Step>) -> Option<u32> {
+    fn add_look(&mut self, read: Read, last: Option<&ReadStep>) -> Option<u32> {
         let guess = last.map(|last| self.followers[last.look as usize]);
         match guess {
             Some(guess) if self.looks.get(guess) == read => Some(guess),
@@ -322,7 +322,7 @@ impl ReadTree {
     }
 
     /// A new node that ends a path; none if there is no room.
-    fn leaf(&mut self, steps: &[Step], verdict: &Verdict) -> Option<usize> {
+    fn leaf(&mut self, steps: &[ReadStep], verdict: &Verdict) -> Option<usize> {
         if self.chunks.weight() + self.listed + 4 * self.nodes.len() > self.limits.looks {
             return None;
         }
@@ -343,7 +343,7 @@ impl ReadTree {
 
     /// Puts a branch into a node, in place of step `after` of its chunk `number`. `own` begins with the look that has
     /// another content.
-    fn split(&mut self, node: usize, (number, after): (usize, usize), own: &[Step], verdict: &Verdict) -> Inserted {
+    fn split(&mut self, node: usize, (number, after): (usize, usize), own: &[ReadStep], verdict: &Verdict) -> Inserted {
         let Some(new) = self.leaf(&own[1..], verdict) else { return Inserted::Full };
         let later = self.nodes[node].chunks.split_off(number);
         let cut = self.chunks.get(later[0]).to_vec();
@@ -360,7 +360,7 @@ impl ReadTree {
         Inserted::New
     }
 
-    fn reads_differ(&self, after: usize, known: Option<u32>, own: Option<&Step>) -> Contradiction {
+    fn reads_differ(&self, after: usize, known: Option<u32>, own: Option<&ReadStep>) -> Contradiction {
         let name = |look: Option<u32>| look.map(|look| self.looks.get(look));
         Contradiction::Reads { after, one: name(known), other: name(own.map(|own| own.look)) }
     }

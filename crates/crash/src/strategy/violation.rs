@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use infer::{Conditions, Rule, Span, SpanNo};
+use infer::{ConditionRule, Conditions, Span, SpanNo};
 use persistency::content::Content;
 use persistency::line::LineId;
 use persistency::point::LineView;
@@ -16,7 +16,7 @@ use crate::view::PointView;
 /// A condition that a state breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Broken {
-    pub rule: Rule,
+    pub rule: ConditionRule,
     /// What is not in PM, and the store that is missing.
     pub first: Span,
     pub missing: EventId,
@@ -44,7 +44,7 @@ pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState)
     });
     let (_, pair) = found?;
     let order = if pair.is_order { conditions.between(pair.first, pair.second) } else { None };
-    let rule = order.map_or(Rule::Pa1, |order| order.rule);
+    let rule = order.map_or(ConditionRule::Pa1, |order| order.rule);
     let (missing, present) = (touched.stores[pair.x].event, touched.stores[pair.y].event);
     let (first, second) = (conditions.span(pair.first), conditions.span(pair.second));
     let evidence = order.map_or_else(

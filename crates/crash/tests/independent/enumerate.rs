@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::rc::Rc;
 
-use crate::program::{FileOp, LINES, Model, Op, What, Writer};
+use super::program::{FileOp, LINES, Model, Op, What, Writer};
 
 pub type Line = [u8; 64];
 pub type Image = [Line; LINES];

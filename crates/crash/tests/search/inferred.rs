@@ -16,7 +16,7 @@ use crash::survey::Survey;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk};
 use infer::conditions::Counts;
-use infer::{Conditions, Guardian, Order, Rule, Span};
+use infer::{ConditionRule, Conditions, Guardian, Order, Span};
 use persistency::line::LineId;
 use persistency::point::Content;
 use persistency::states::{Base, CrashState};
@@ -31,7 +31,7 @@ fn span(pool: u32, offset: u64, len: u32) -> Span {
 }
 
 fn order(first: Span, second: Span) -> Order {
-    Order { rule: Rule::Po1, first, second, evidence: Default::default() }
+    Order { rule: ConditionRule::Po1, first, second, evidence: Default::default() }
 }
 
 fn some_conditions(rng: &mut Rng) -> (Vec<Order>, Vec<Guardian>) {
@@ -315,7 +315,7 @@ fn the_token_is_in_pm_and_the_key_is_not() {
         states.iter().map(|state| (state.base, state.lines[0].0.line.0, state.lines[0].1.kept)).collect();
     assert_eq!(lines, [(Base::Guaranteed, 2, 1), (Base::Everything, 1, 0), (Base::Everything, 0, 0)]);
     let found = broken(&view, &conditions, &states[0]).unwrap();
-    assert_eq!((found.rule, found.second, found.first), (Rule::Po1, at(token), at(value)));
+    assert_eq!((found.rule, found.second, found.first), (ConditionRule::Po1, at(token), at(value)));
     assert_eq!((found.missing, found.present), (EventId(1), EventId(2)));
 }
 

@@ -1,5 +1,8 @@
 //! The search on random traces with random recoveries, against slow and obviously right versions of itself.
 
+#[path = "../independent/mod.rs"]
+mod independent;
+
 mod elsewhere;
 mod equivalence;
 mod images;

@@ -30,6 +30,7 @@ fn cause(recorded: &Recorded, at: u64, missing: u64, present: u64) -> RootCause 
         missing: vec![fact(missing)],
         present: vec![fact(present)],
         program_order_is_wrong: false,
+        completes: cause::classify::Completes::Unknown,
         by_accident: false,
         in_program_order: false,
         point: Point { index: 0, at: EventId(at), key, occurrence: 1 },

@@ -130,10 +130,10 @@ impl Check {
             ..request
         });
         drop(watcher);
-        match checked {
-            Ok(outcome) => self.report(&outcome, gate, fleet),
+        let failed = match checked {
+            Ok(outcome) => return self.report(&outcome, gate, fleet),
+            Err(CheckError::Interrupted) => return Exit::Interrupted,
             Err(CheckError::Record(error)) => say(&error),
-            Err(CheckError::Interrupted) => Exit::Interrupted,
             Err(CheckError::NoActivity) => {
                 render::warning("no persistent-memory activity: there is nothing to check");
                 render::help("`fencepost record` on the same command says more");
@@ -145,7 +145,8 @@ impl Check {
                 render::error(error);
                 Exit::Usage
             }
-        }
+        };
+        OpenFleet::abandon(fleet, failed)
     }
 
     /// Is there a choice among generated workloads, and nothing said about it?

@@ -4,12 +4,14 @@ use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use check::checked::Checked;
 use check::code_path::{Environment, choose_as_recorded};
 use check::search::{Search, SearchFailed};
-use check::session::{Checked, SessionError};
+use check::session::SessionError;
 use clap::Args;
 use crash::rounds::Shard;
 use finding::blame::Libraries;
+use finding::finding::Location;
 use record::stop::StopRequest;
 use report::words;
 use runner::reference::error::ReferenceError;
@@ -112,6 +114,7 @@ impl Crash {
             journal,
             merge: &self.merge,
             served: None,
+            repaired: &[],
         };
         match job.session(&reader) {
             Ok((checked, interrupted)) => {
@@ -133,7 +136,7 @@ impl Crash {
                     OpenFleet::finish(fleet, document, page, ended)
                 })
             }
-            Err(exit) => exit,
+            Err(exit) => OpenFleet::abandon(fleet, exit),
         }
     }
 
@@ -168,18 +171,34 @@ pub struct Job<'a> {
     pub served: Option<ServedTree>,
     /// Other machines that judge crash points.
     pub fleet: Option<&'a check::elsewhere::Fleet>,
+    /// Code whose bugs are known from another recording: it is taken to be repaired.
+    pub repaired: &'a [Location],
+}
+
+/// Why nothing was searched.
+#[derive(Debug)]
+pub enum JobFailed {
+    Usage(String),
+    Search(SearchFailed),
 }
 
 impl Job<'_> {
     /// What was found, and whether the user interrupted it. Errors have been told.
     pub fn session(&self, reader: &TraceReader) -> Result<(Checked, bool), Exit> {
-        let told = |text: String| {
-            render::error(text);
-            Exit::Usage
-        };
-        let settings = self.options.settings().map_err(told)?;
+        self.search(reader).map_err(|failed| match failed {
+            JobFailed::Usage(text) => {
+                render::error(text);
+                Exit::Usage
+            }
+            JobFailed::Search(failed) => say_search_failed(failed),
+        })
+    }
+
+    /// As [`session`](Self::session); the caller tells why nothing was searched.
+    pub fn search(&self, reader: &TraceReader) -> Result<(Checked, bool), JobFailed> {
+        let settings = self.options.settings().map_err(JobFailed::Usage)?;
         warn_of(reader, self.trace);
-        let operations = self.options.operations().map_err(told)?;
+        let operations = self.options.operations().map_err(JobFailed::Usage)?;
         let search = Search {
             reader,
             trace: self.trace,
@@ -194,13 +213,14 @@ impl Job<'_> {
             served: self.served.clone(),
             real_time: false,
             fleet: self.fleet,
+            repaired: self.repaired,
         };
         let progress = Progress::new(settings.budget, self.options.progress);
         let stop = StopRequest::from_signals();
         let at_once = AtOnce::watch(stop);
         let checked = search.run(stop, &|phase| progress.show(phase));
         drop((progress, at_once));
-        let (checked, interrupted) = checked.map_err(say_search_failed)?;
+        let (checked, interrupted) = checked.map_err(JobFailed::Search)?;
         if interrupted {
             say_interrupted(self.journal.as_deref());
         }

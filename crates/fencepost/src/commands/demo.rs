@@ -70,7 +70,7 @@ impl Demo {
     }
 
     fn show(&self) -> Result<(), End> {
-        let stage = Stage::new(&self.folder)?;
+        let stage = DemoFolder::new(&self.folder)?;
         let named = self.folder.display();
         say(format_args!(
             "{named}/kv.c is a small key-value store on persistent memory. It passes its own test, and what it"
@@ -105,13 +105,13 @@ fn say(text: impl Display) -> Result<(), End> {
 }
 
 /// The folder with the two programs.
-struct Stage {
+struct DemoFolder {
     folder: PathBuf,
     fencepost: PathBuf,
 }
 
-impl Stage {
-    fn new(folder: &Path) -> Result<Stage, End> {
+impl DemoFolder {
+    fn new(folder: &Path) -> Result<DemoFolder, End> {
         let advice = "name another with --folder";
         let cannot = |error: io::Error| End::Usage(format!("cannot write to {}: {error}", folder.display()), advice);
         let source = folder.join("kv.c");
@@ -125,7 +125,7 @@ impl Stage {
         }
         let _ = fs::remove_dir_all(folder.join(FOLDER));
         fs::write(&source, SOURCE).map_err(cannot)?;
-        let stage = Stage {
+        let stage = DemoFolder {
             folder: fs::canonicalize(folder).map_err(cannot)?,
             fencepost: env::current_exe()
                 .map_err(|error| End::Failed(format!("cannot find fencepost itself: {error}")))?,

@@ -33,8 +33,11 @@ use crate::cli::MessageFormat;
 use crate::exit::Exit;
 use crate::render;
 
+mod cpu;
 mod crash_search;
 mod words;
+
+use cpu::cpu_seconds;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,6 +82,9 @@ pub struct Explore {
     /// How long to explore: 30s, 5m, 2h.
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = duration)]
     time: Duration,
+    /// Stop after so many seconds of CPU time, for benchmarks.
+    #[arg(long, value_name = "SECONDS", hide = true)]
+    cpu_time: Option<f64>,
     /// Stop after N runs of the program.
     #[arg(long, value_name = "N", default_value_t = u64::MAX, hide_default_value = true)]
     runs: u64,
@@ -142,8 +148,8 @@ struct Outcome {
     /// The whole command, with the driver.
     command: Vec<OsString>,
     findings: BTreeSet<String>,
-    /// When something new was found, for plots: seconds, runs, blocks, PM instructions.
-    progress: Vec<(f64, u64, usize, usize)>,
+    /// When something new was found, for plots: seconds, runs, blocks, PM instructions, CPU seconds.
+    progress: Vec<(f64, u64, usize, usize, f64)>,
     reached: Option<PathBuf>,
     failed: Option<String>,
     /// Crash searches that could not be made, and why the first.
@@ -202,9 +208,11 @@ impl Explore {
             blocks += found.news.blocks;
             pm += found.news.pm;
             if found.news != solve::explore::News::default() {
-                outcome.progress.push((start.elapsed().as_secs_f64(), found.number, blocks, pm));
+                let wall = start.elapsed().as_secs_f64();
+                outcome.progress.push((wall, found.number, blocks, pm, cpu_seconds()));
             }
-            self.each(found, &mut templates, &mut outcome)
+            let in_time = self.cpu_time.is_none_or(|most| cpu_seconds() < most);
+            self.each(found, &mut templates, &mut outcome) && in_time
         });
         session.runner.restore();
         let ended = ended.map_err(|error| {

@@ -1,5 +1,7 @@
 //! `fencepost fleet`: how a campaign on several machines stands, and what came of it.
 
+mod slurm;
+
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -18,7 +20,8 @@ const EXAMPLES: &str = "\
 Examples:
   fencepost fleet status redis://main:6379/nightly
   fencepost fleet results redis://main:6379/nightly --message-format sarif > findings.sarif
-  fencepost fleet cancel redis://main:6379/nightly";
+  fencepost fleet cancel redis://main:6379/nightly
+  fencepost fleet slurm --nodes 4 -- crash --budget none run.fptrace";
 
 const STATUS_EXAMPLES: &str = "\
 Examples:
@@ -34,7 +37,7 @@ const CANCEL_EXAMPLES: &str = "\
 Examples:
   fencepost fleet cancel redis://main:6379/nightly";
 
-/// Look at a campaign of several machines (`--fleet`), or end it.
+/// Look at a campaign of several machines (`--fleet`), end it, or start one on a cluster.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum Fleet {
@@ -45,6 +48,7 @@ pub enum Fleet {
     /// End a campaign: its workers stop, and what it stored is removed.
     #[command(after_help = CANCEL_EXAMPLES)]
     Cancel(Campaign),
+    Slurm(slurm::Slurm),
 }
 
 #[derive(Args, Debug)]
@@ -88,6 +92,7 @@ impl Format {
 impl Fleet {
     pub fn run(&self) -> Exit {
         let done = match self {
+            Fleet::Slurm(slurm) => return slurm.run(),
             Fleet::Status(campaign) => with(&campaign.url, |address, link| {
                 let status = survey::status(address, link).map_err(|error| error.to_string())?;
                 let status = status.ok_or_else(|| format!("there is no campaign {address}"))?;

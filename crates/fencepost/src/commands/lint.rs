@@ -71,7 +71,7 @@ pub struct Lint {
 }
 
 /// Everything that the options say.
-struct Plan {
+struct LintPlan {
     rules: Vec<Active>,
     options: Options,
     gate: Gate,
@@ -92,9 +92,9 @@ impl Lint {
         }
     }
 
-    fn plan(&self) -> Result<Plan, String> {
+    fn plan(&self) -> Result<LintPlan, String> {
         self.files.can_be_written()?;
-        Ok(Plan {
+        Ok(LintPlan {
             rules: self.rules.activate()?,
             options: Options {
                 model: self.model,
@@ -105,7 +105,7 @@ impl Lint {
         })
     }
 
-    fn record_and_check(&self, plan: Plan) -> Exit {
+    fn record_and_check(&self, plan: LintPlan) -> Exit {
         let folder = match Temporary::new("lint") {
             Ok(folder) => folder,
             Err(error) => {
@@ -139,7 +139,7 @@ impl Lint {
         }
     }
 
-    fn check(&self, path: &Path, plan: Plan) -> Exit {
+    fn check(&self, path: &Path, plan: LintPlan) -> Exit {
         let watched = !registry::watches(&plan.rules).is_empty();
         let failed = |error: &dyn std::fmt::Display| {
             render::error(error);

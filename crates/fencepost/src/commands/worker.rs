@@ -8,9 +8,11 @@ use std::time::Duration;
 use check::elsewhere::{Judge, KIND, Post};
 use clap::Args;
 use fleet::blob::BlobId;
+use fleet::program::{self, ProgramRuns};
 use fleet::redis::address::Address;
 use fleet::redis::crew::{Blobs, Crew, CrewError, Ended, Performed, Performer, Team};
 use record::stop::StopRequest;
+use supervise::temporary::Temporary;
 
 use super::options::crash::duration;
 use super::options::fleet::version;
@@ -75,25 +77,36 @@ impl Worker {
 
     fn campaign(&self, address: &Address, stop: &Arc<AtomicBool>) -> Result<Ended, CrewError> {
         let Some(mut crew) = Crew::join(address, &version(), self.wait, stop)? else { return Ok(Ended::Stopped) };
-        if crew.kind != KIND {
-            let why = format!("this version does not know campaigns of the kind `{}`", crew.kind);
-            crew.refuse(&why)?;
-            return Err(CrewError::Unfit(why));
-        }
-        let post = {
-            let mut blobs = crew.blobs();
-            Post::open(crew.job, &mut |id: BlobId| blobs.get(id).map_err(|error| error.to_string()))
-        };
-        let post = match post {
-            Ok(post) => post,
+        let team = match self.team(&crew) {
+            Ok(team) => team,
             Err(why) => {
                 crew.refuse(&why)?;
                 return Err(CrewError::Unfit(why));
             }
         };
         let jobs = self.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-        render::note(format_args!("working for {address}: {jobs} recoveries at a time"));
-        crew.work(&Judges { post, exchange: !self.no_exchange }, jobs, stop, &|_| {})
+        let what = if crew.kind == KIND { "recoveries" } else { "units" };
+        render::note(format_args!("working for {address}: {jobs} {what} at a time"));
+        crew.work(team.as_ref(), jobs, stop, &|_| {})
+    }
+
+    /// Whoever performs units of this kind. The message says why nobody does.
+    fn team(&self, crew: &Crew) -> Result<Box<dyn Team>, String> {
+        let mut blobs = crew.blobs();
+        let mut fetch = |id: BlobId| blobs.get(id).map_err(|error| error.to_string());
+        match crew.kind.as_str() {
+            KIND => {
+                let post = Post::open(crew.job, &mut fetch)?;
+                Ok(Box::new(Judges { post, exchange: !self.no_exchange }))
+            }
+            program::KIND => {
+                let folder = Temporary::new("worker").map_err(|error| error.to_string())?;
+                let own = std::env::current_exe().map_err(|error| error.to_string())?;
+                let runs = ProgramRuns::open(own, &fetch(crew.job)?, folder.path())?;
+                Ok(Box::new(Runs { runs, _folder: folder }))
+            }
+            other => Err(format!("this version does not know campaigns of the kind `{other}`")),
+        }
     }
 }
 
@@ -125,6 +138,32 @@ impl Team for Judges {
         if self.exchange {
             self.post.learn(exchanged);
         }
+    }
+}
+
+/// Runs of this program.
+struct Runs {
+    runs: ProgramRuns,
+    _folder: Temporary,
+}
+
+impl Team for Runs {
+    fn performer<'t>(&'t self, blobs: Blobs) -> Result<Box<dyn Performer + 't>, String> {
+        Ok(Box::new(Runner { runs: &self.runs, blobs }))
+    }
+}
+
+struct Runner<'r> {
+    runs: &'r ProgramRuns,
+    blobs: Blobs,
+}
+
+impl Performer for Runner<'_> {
+    fn perform(&mut self, unit: &[u8], unwanted: &AtomicBool) -> Result<Performed, String> {
+        let blobs = &mut self.blobs;
+        let mut fetch = |id: BlobId| blobs.get(id).map_err(|error| error.to_string());
+        let done = self.runs.perform(unit, unwanted, &mut fetch)?;
+        Ok(Performed { done, exchanged: None, is_partial: false })
     }
 }
 

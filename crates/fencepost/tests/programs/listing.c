@@ -1,4 +1,4 @@
-/* A set that is kept in order: `i KEY` appends a key and then sorts into the other of two areas; `l` lists, a line each; `g KEY` asks for one.
+/* A set that is kept in order: `i KEY` appends a key and then sorts into the other of two areas; `l` lists, a line each (ONE_LINE: all on one line); `g KEY` asks for one.
  * A crash between the two leaves the keys in another order, which is right.
  *
  * BUG: the count is durable before the key is. */
@@ -52,10 +52,18 @@ int main(int argc, char **argv) {
         for (uint64_t i = 0; i < own->count; i++) found |= own->keys[i] == key;
         if (line[0] == 'i') { insert(p, key); puts("ok"); }
         else if (line[0] == 'g') puts(found ? "yes" : "no");
+#ifdef ONE_LINE
+        else {
+            printf("keys: ");
+            for (uint64_t i = 0; i < own->count; i++) printf("%skey %lu", i ? ", " : "", own->keys[i]);
+            puts("");
+        }
+#else
         else {
             puts("all");
             for (uint64_t i = 0; i < own->count; i++) printf("%lu\n", own->keys[i]);
         }
+#endif
         fflush(stdout);
     }
     return 0;

@@ -26,7 +26,7 @@ static void bug(const char *text)
 {
 	/* The line is flushed elsewhere. */
 	put(1, 1);
-	if (memcmp(text, "BUG", 3) == 0)
+	if (text[0] == 'B' && text[1] == 'U' && text[2] == 'G')
 		pool[8] = 2; /* the bug */
 }
 
@@ -119,6 +119,11 @@ int main(int argc, char **argv)
 		bug(in);
 	} else if (!strcmp(mode, "seek")) {
 		if (lseek(fd, in[0], SEEK_SET) > 120)
+			put(2, 1);
+		bug(in);
+	} else if (!strcmp(mode, "name")) {
+		in[8] = 0;
+		if (access(in, F_OK) == 0)
 			put(2, 1);
 		bug(in);
 	} else if (!strcmp(mode, "hard")) {

@@ -6,12 +6,38 @@
 use std::fmt;
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The user's name, if the server has several.
 pub const USER_VARIABLE: &str = "FENCEPOST_FLEET_USER";
 pub const PASSWORD_VARIABLE: &str = "FENCEPOST_FLEET_PASSWORD";
 
 const PORT: u16 = 6379;
+
+/// What the environment held when the process began.
+static TAKEN: OnceLock<[Option<String>; 2]> = OnceLock::new();
+
+/// Takes the credentials out of the environment, so that no process that this one starts has them: neither the target, nor what is
+/// kept of its environment.
+///
+/// # Safety
+/// No other thread may run yet.
+pub unsafe fn take_credentials() {
+    let names = [USER_VARIABLE, PASSWORD_VARIABLE];
+    let _ = TAKEN.set(names.map(|name| std::env::var(name).ok()));
+    for name in names {
+        // SAFETY: by the contract of this function nobody else uses the environment.
+        unsafe { std::env::remove_var(name) };
+    }
+}
+
+/// The user's name and the password of the environment, for a process that needs them.
+pub fn credentials() -> [(&'static str, Option<String>); 2] {
+    let names = [USER_VARIABLE, PASSWORD_VARIABLE];
+    let now = || names.map(|name| std::env::var(name).ok());
+    let [user, password] = TAKEN.get().cloned().unwrap_or_else(now);
+    [(USER_VARIABLE, user), (PASSWORD_VARIABLE, password)]
+}
 
 /// Where a campaign is. `Display` leaves the credentials out.
 #[derive(Clone, PartialEq, Eq)]
@@ -54,12 +80,8 @@ impl Address {
                 address
             }
         };
-        let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
-        Ok(Address {
-            user: address.user.or_else(|| variable(USER_VARIABLE)),
-            password: address.password.or_else(|| variable(PASSWORD_VARIABLE)),
-            ..address
-        })
+        let [user, password] = credentials().map(|(_, value)| value.filter(|value| !value.is_empty()));
+        Ok(Address { user: address.user.or(user), password: address.password.or(password), ..address })
     }
 
     fn from_file(path: &Path) -> Result<Address, AddressError> {

@@ -375,6 +375,16 @@ impl Coordinator {
         Ok(())
     }
 
+    /// Nothing will come of the campaign: workers need not wait for it.
+    pub fn abandon(mut self) {
+        if !self.lock.is_lost() {
+            let standing = Standing::Cancelled.name();
+            // Whoever cannot be told finds out by itself that nobody coordinates.
+            let _: Result<Value, _> =
+                self.link.once(cmd("HSET").arg(self.keys.campaign()).arg(fields::STATE).arg(standing));
+        }
+    }
+
     /// The campaign is over: the documents stay, the work does not.
     pub fn finish(&mut self, exit: u8, documents: &[(&str, Vec<u8>)]) -> Result<(), CoordinatorError> {
         let keys = &self.keys;

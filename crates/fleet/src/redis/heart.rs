@@ -1,6 +1,6 @@
 //! What must go on while others work: the coordinator's lock, the workers' leases.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -26,13 +26,16 @@ pub(super) struct Lock {
 
 /// Who we are, for others: machine, process, and a number that no other process had.
 pub(super) fn own_name() -> String {
+    /// Several workers of one process may come in the same millisecond.
+    static NAMES: AtomicU64 = AtomicU64::new(0);
     let mut name = [0u8; 256];
     // SAFETY: the pointer and the length are those of `name`.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
     let len = name.iter().position(|&byte| byte == 0).unwrap_or(0);
     let host: String = String::from_utf8_lossy(&name[..len]).chars().filter(|c| !c.is_whitespace()).collect();
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |time| time.as_millis());
-    format!("{host}-{}-{:x}", std::process::id(), now % (1 << 24))
+    let number = NAMES.fetch_add(1, Ordering::Relaxed);
+    format!("{host}-{}-{:x}-{number}", std::process::id(), now % (1 << 24))
 }
 
 impl Lock {

@@ -26,7 +26,9 @@ pub enum LinkError {
     Unreachable { server: String, away_limit: Duration, why: String },
     #[error("Redis at {server} refuses: {why}")]
     Refused { server: String, code: String, why: String },
-    #[error("rediss:// is not supported yet; use redis:// through a tunnel (ssh -L, stunnel)")]
+    #[error(
+        "this Fencepost was built without TLS; build it with `--features tls`, or use redis:// through a tunnel (ssh -L, stunnel)"
+    )]
     NoTls,
     /// The user wants to stop.
     #[error("interrupted")]
@@ -159,10 +161,19 @@ fn client(address: &Address) -> Result<Client, LinkError> {
     if let Some(password) = address.password() {
         settings = settings.set_password(password);
     }
-    if address.tls {
-        return Err(LinkError::NoTls);
-    }
-    let place = ConnectionAddr::Tcp(address.host.clone(), address.port);
+    let place = place(address)?;
     let info = place.into_connection_info().map_err(refused)?.set_redis_settings(settings);
     Client::open(info).map_err(refused)
+}
+
+fn place(address: &Address) -> Result<ConnectionAddr, LinkError> {
+    let (host, port) = (address.host.clone(), address.port);
+    match address.tls {
+        false => Ok(ConnectionAddr::Tcp(host, port)),
+        // Certificates are those that the system trusts, or of SSL_CERT_FILE.
+        #[cfg(feature = "tls")]
+        true => Ok(ConnectionAddr::TcpTls { host, port, insecure: false, tls_params: None }),
+        #[cfg(not(feature = "tls"))]
+        true => Err(LinkError::NoTls),
+    }
 }

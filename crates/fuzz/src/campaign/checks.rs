@@ -133,7 +133,7 @@ impl Shared<'_> {
         let mut found = Found { finding, case, second: state.elapsed().as_secs(), execution: state.executions };
         let count = self.campaign.inputs.parts(&shortest).len();
         let id = &found.finding.id.0;
-        let folder_of_case = self.campaign.folder.join("findings").join(id).join("case");
+        let folder_of_case = self.campaign.shown.join("findings").join(id).join("case");
         found.finding.notes.push(Note::FoundByCase {
             case: u64::from(case.0),
             executions: found.execution,

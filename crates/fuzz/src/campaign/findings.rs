@@ -69,7 +69,8 @@ impl Findings {
     }
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
+/// Copies a folder.
+pub(super) fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir_all(to)?;
     for entry in fs::read_dir(from)? {
         let entry = entry?;

@@ -43,6 +43,8 @@ pub struct Campaign<'a> {
     pub watch: Vec<String>,
     pub libraries: &'a Libraries,
     pub folder: PathBuf,
+    /// That folder as the user knows it.
+    pub shown: PathBuf,
     pub seed: u64,
     pub jobs: usize,
     pub budget: Budget,
@@ -72,6 +74,9 @@ pub enum CampaignError {
     Record(#[from] RecordCaseError),
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// Units of a round.
+    #[error("{0}")]
+    Elsewhere(String),
     /// Nothing was covered at all.
     #[error("the program never touched a pool in any of {0} runs")]
     NoPm(u64),
@@ -81,9 +86,9 @@ pub enum CampaignError {
 
 pub(super) struct Shared<'a> {
     pub campaign: &'a Campaign<'a>,
-    state: Mutex<State>,
+    pub state: Mutex<State>,
     /// A worker has failed: the others end.
-    failed: AtomicBool,
+    pub failed: AtomicBool,
 }
 
 impl Shared<'_> {
@@ -112,10 +117,25 @@ impl Campaign<'_> {
 
     /// Goes on until the budget is over or it is stopped.
     pub fn run(&self) -> Result<State, CampaignError> {
-        let mut state = State::open(&self.folder, &self.about(), self.budget, self.jobs)?;
+        let mut state = self.open()?;
         let mut executor = Executor::new(self.subject.clone())?;
-        state.has_helper = self.helper.is_some();
         self.know_again(&mut state, &mut executor)?;
+        self.begin(&mut state)?;
+        let state = self.work(state, executor, self.jobs)?;
+        if state.covered.pm_transitions == 0 && state.executions > 0 && state.findings.all().is_empty() {
+            return Err(CampaignError::NoPm(state.executions));
+        }
+        Ok(state)
+    }
+
+    pub(super) fn open(&self) -> Result<State, CampaignError> {
+        let mut state = State::open(&self.folder, &self.about(), self.budget, self.jobs)?;
+        state.has_helper = self.helper.is_some();
+        Ok(state)
+    }
+
+    /// Gives a campaign that has no case yet its first inputs.
+    pub(super) fn begin(&self, state: &mut State) -> Result<(), CampaignError> {
         if state.corpus.cases().is_empty() {
             if !self.root.is_none() {
                 let images = self.folder.join("images");
@@ -132,10 +152,15 @@ impl Campaign<'_> {
             };
             state.give_seeds(seeds);
         }
+        Ok(())
+    }
+
+    /// Lets the jobs work until the budget is over.
+    pub(super) fn work(&self, state: State, executor: Executor, jobs: usize) -> Result<State, CampaignError> {
         let shared = Shared { campaign: self, state: Mutex::new(state), failed: AtomicBool::new(false) };
         let results: Vec<Result<(), CampaignError>> = std::thread::scope(|scope| {
             let mut executors = vec![Some(executor)];
-            executors.resize_with(self.jobs.max(1), || None);
+            executors.resize_with(jobs.max(1), || None);
             let workers: Vec<_> = executors.into_iter().map(|executor| scope.spawn(|| shared.work(executor))).collect();
             workers.into_iter().map(|worker| worker.join().unwrap_or(Ok(()))).collect()
         });
@@ -144,14 +169,11 @@ impl Campaign<'_> {
         let saved = state.save(true);
         results.into_iter().collect::<Result<(), CampaignError>>()?;
         saved?;
-        if state.covered.pm_transitions == 0 && state.executions > 0 && state.findings.all().is_empty() {
-            return Err(CampaignError::NoPm(state.executions));
-        }
         Ok(state)
     }
 
     /// Runs the cases of earlier sittings again, to know what they cover.
-    fn know_again(&self, state: &mut State, executor: &mut Executor) -> Result<(), CampaignError> {
+    pub(super) fn know_again(&self, state: &mut State, executor: &mut Executor) -> Result<(), CampaignError> {
         for number in 0..state.corpus.cases().len() {
             let case = state.corpus.cases()[number].clone();
             let input = Arc::clone(state.corpus.input(case.id));
@@ -354,7 +376,7 @@ impl Shared<'_> {
         if state.findings.knows(&finding.id) {
             return Ok(());
         }
-        let out = self.campaign.folder.display();
+        let out = self.campaign.shown.display();
         let pool = match start.is_none() {
             true => StartingPool::None,
             false => match state.tree.node(start.id()).and_then(|node| node.crash.clone()) {
@@ -394,7 +416,7 @@ impl Shared<'_> {
 }
 
 /// First inputs that break down, before it is said that nothing runs.
-const MOST_BROKEN: u64 = 16;
+pub(super) const MOST_BROKEN: u64 = 16;
 
 /// Counters that two runs of the same case agree on.
 fn common(one: &Trail, other: &Trail) -> Trail {

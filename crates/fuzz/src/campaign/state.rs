@@ -131,6 +131,12 @@ pub struct State {
     pub helper_trouble: Option<String>,
     /// Inputs that it suggested.
     pub suggested: u64,
+    /// Of a slice: what the cases that were kept in it have covered.
+    trails: Option<Vec<Trail>>,
+    /// Nothing is checked for now.
+    holds_checks: bool,
+    /// Parts of the campaign that no worker could perform, and why.
+    pub set_aside: Vec<String>,
 }
 
 impl State {
@@ -186,7 +192,40 @@ impl State {
             shown: BTreeSet::new(),
             helper_trouble: None,
             suggested: 0,
+            trails: None,
+            holds_checks: false,
+            set_aside: Vec::new(),
         })
+    }
+
+    /// From now on this is a slice: it goes on for so many executions with this seed, and knows what was covered.
+    pub(super) fn begin_slice(&mut self, covered: Covered, seed: u64, executions: u64) {
+        self.covered = covered;
+        self.random = Random::new(seed);
+        self.budget =
+            Budget { time: None, executions: Some(self.executions + executions), check_share: self.budget.check_share };
+        self.trails = Some(Vec::new());
+        self.holds_checks = true;
+    }
+
+    pub(super) fn hold_checks(&mut self, hold: bool) {
+        self.holds_checks = hold;
+    }
+
+    /// What the cases that a slice has kept have covered, in their order.
+    pub(super) fn trails(&self) -> &[Trail] {
+        self.trails.as_deref().unwrap_or_default()
+    }
+
+    /// Cases that wait for a check, at most so many, and whether power shall fail in them.
+    pub(super) fn take_checks(&mut self, most: usize) -> Vec<(CaseId, bool)> {
+        let taken = self.to_check.drain(..most.min(self.to_check.len()));
+        taken.map(|id| (id, self.corpus.cases()[id.0 as usize].priority == Priority::High)).collect()
+    }
+
+    /// It was not checked after all.
+    pub(super) fn check_later(&mut self, case: CaseId) {
+        self.to_check.push_back(case);
     }
 
     pub fn folder(&self) -> &Path {
@@ -216,6 +255,7 @@ impl State {
 
     /// What a worker shall do; none: nothing is left.
     pub fn next(&mut self, checks: bool) -> Result<Option<Unit>, CorpusError> {
+        let checks = checks && !self.holds_checks;
         if self.is_over() {
             // A budget of executions leaves time for all checks.
             let may_check = checks && self.budget.time.is_none_or(|time| self.elapsed() < time);
@@ -288,7 +328,7 @@ impl State {
         self.check_of(id, crash).map(Some)
     }
 
-    fn check_of(&mut self, id: CaseId, crash: bool) -> Result<Unit, CorpusError> {
+    pub(super) fn check_of(&mut self, id: CaseId, crash: bool) -> Result<Unit, CorpusError> {
         let start = self.image(self.corpus.cases()[id.0 as usize].start)?;
         let lineage = self.corpus.lineage(id, &self.tree);
         Ok(Unit::Check {
@@ -331,8 +371,26 @@ impl State {
         stable: bool,
     ) -> Result<Option<(CaseId, Priority)>, CorpusError> {
         // Another worker may have been faster.
+        if self.covered.news(trail).priority().is_none() {
+            return Ok(None);
+        }
+        self.keep_anyway(origin, input, start, left, trail, stable, self.executions).map(Some)
+    }
+
+    /// Keeps a case that was found after so many executions, also one without news.
+    #[expect(clippy::too_many_arguments, reason = "they are the fields of a case")]
+    pub(super) fn keep_anyway(
+        &mut self,
+        origin: Origin,
+        input: &[u8],
+        start: ImageId,
+        left: &Arc<Image>,
+        trail: &Trail,
+        stable: bool,
+        execution: u64,
+    ) -> Result<(CaseId, Priority), CorpusError> {
         let news: News = self.covered.news(trail);
-        let Some(priority) = news.priority() else { return Ok(None) };
+        let priority = news.priority().unwrap_or(Priority::Low);
         self.covered.add(trail);
         let Origin { parent, found_by } = origin;
         let case = Case {
@@ -341,7 +399,7 @@ impl State {
             start,
             left: left.id(),
             priority,
-            execution: self.executions,
+            execution,
             second: self.elapsed().as_secs(),
             pm_transitions: news.pm_transitions,
             edges: news.edges,
@@ -352,6 +410,9 @@ impl State {
         self.last_news = self.executions;
         let id = self.corpus.add(case, input)?;
         self.picks.push(0);
+        if let Some(trails) = &mut self.trails {
+            trails.push(trail.clone());
+        }
         let images = self.folder.join("images");
         self.tree.add(left, start, id, None).map_err(failed("write an image in", &images))?;
         if priority > Priority::Low {
@@ -364,7 +425,7 @@ impl State {
             news.edges,
             input.len()
         );
-        Ok(Some((id, priority)))
+        Ok((id, priority))
     }
 
     /// How things stand.

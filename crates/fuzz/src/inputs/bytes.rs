@@ -97,8 +97,8 @@ impl Inputs for Bytes {
     }
 }
 
-/// A stretch of `len` bytes at most.
-fn stretch(len: usize, random: &mut Random) -> Range<usize> {
+/// A byte range of `len` bytes at most.
+fn byte_range(len: usize, random: &mut Random) -> Range<usize> {
     let at = random.index(len);
     at..(at + random.small(len)).min(len)
 }
@@ -139,9 +139,9 @@ impl Bytes {
                     *byte = new;
                 }
             }
-            5 => drop(bytes.drain(stretch(bytes.len(), random))),
+            5 => drop(bytes.drain(byte_range(bytes.len(), random))),
             6 => {
-                let copy = bytes[stretch(bytes.len(), random)].to_vec();
+                let copy = bytes[byte_range(bytes.len(), random)].to_vec();
                 bytes.splice(at..at, copy);
             }
             7 => bytes.insert(at, random.draw() as u8),

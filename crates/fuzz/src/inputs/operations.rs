@@ -46,7 +46,8 @@ impl Operations {
         }
         let kinds = templates.into_values().map(|template| Kind { name: String::new(), template, weight: 1 });
         let kinds: Vec<Kind> = kinds.collect();
-        let grammar = Grammar { kinds, queries: Vec::new(), order: None, keys: 1 << 20, values: 1 << 30 };
+        let grammar =
+            Grammar { kinds, queries: Vec::new(), order: None, separator: None, keys: 1 << 20, values: 1 << 30 };
         (!grammar.kinds.is_empty()).then_some(Operations { grammar })
     }
 

@@ -3,14 +3,14 @@
 mod naive;
 mod program;
 
-use infer::{Inference, Rule, Span};
+use infer::{ConditionRule, Inference, Span};
 use record::flow::{BlockId, FlowSink};
 use trace::event::{CodeAddr, ModuleId, Place, PoolId, PoolOffset, ProcessId, ThreadId};
 
 use naive::{Naive, POOL_AT, POOL_BYTES};
 use program::Program;
 
-type Found = (Rule, Span, Span);
+type Found = (ConditionRule, Span, Span);
 
 fn code(pc: u64) -> CodeAddr {
     CodeAddr { module: ModuleId(0), addr: pc }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use iced_x86::{Instruction, Mnemonic as M, OpKind, Register};
-use infer::{Rule, Span};
+use infer::{ConditionRule, Span};
 use isa::flow::{Logged, Value as Logging};
 use trace::event::PoolId;
 
@@ -47,7 +47,7 @@ pub struct Naive<'p> {
     memory: HashMap<u64, Value>,
     regions: Vec<Region>,
     depth: usize,
-    orders: BTreeSet<(Rule, Span, Span)>,
+    orders: BTreeSet<(ConditionRule, Span, Span)>,
     guardians: BTreeSet<Span>,
     stored: BTreeSet<u64>,
     meets: HashMap<u64, Option<u64>>,
@@ -62,7 +62,7 @@ impl<'p> Naive<'p> {
         Naive { program, registers, memory, regions, depth: 0, orders, guardians, stored, meets }
     }
 
-    pub fn conditions(&self) -> (Vec<(Rule, Span, Span)>, Vec<Span>) {
+    pub fn conditions(&self) -> (Vec<(ConditionRule, Span, Span)>, Vec<Span>) {
         let stored = |span: &Span| (span.offset / 8..span.end().div_ceil(8)).any(|word| self.stored.contains(&word));
         let orders = self.orders.iter().filter(|(_, first, second)| stored(first) && stored(second));
         (orders.copied().collect(), self.guardians.iter().filter(|span| stored(span)).copied().collect())
@@ -253,7 +253,7 @@ impl<'p> Naive<'p> {
         let span = Span { pool: PoolId(0), offset: at - POOL_AT, len: len as u32 };
         for &(guardian, _) in base.control.iter().chain(&context.control) {
             if !guardian.overlaps(span) {
-                self.orders.insert((Rule::Po3, span, guardian));
+                self.orders.insert((ConditionRule::Po3, span, guardian));
                 self.guardians.insert(guardian);
             }
         }
@@ -268,7 +268,7 @@ impl<'p> Naive<'p> {
         }
         let span = Span { pool: PoolId(0), offset: at - POOL_AT, len: len as u32 };
         self.stored.extend(span.offset / 8..span.end().div_ceil(8));
-        for (rule, labels) in [(Rule::Po1, &value.data), (Rule::Po2, &value.control)] {
+        for (rule, labels) in [(ConditionRule::Po1, &value.data), (ConditionRule::Po2, &value.control)] {
             for &(first, _) in labels.iter().filter(|(first, _)| !first.overlaps(span)) {
                 self.orders.insert((rule, first, span));
             }

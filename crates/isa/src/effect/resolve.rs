@@ -1,6 +1,6 @@
 //! From a decoded instruction and its family's rule to its effect.
 
-use super::table::{self, Rule};
+use super::table::{self, EffectRule};
 use super::{Effect, Form, How, MaskSource, Opmask, StoreShape};
 use iced_x86::{
     Code, Instruction, InstructionInfoFactory, InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
@@ -19,59 +19,59 @@ pub fn is_listed(mnemonic: Mnemonic) -> bool {
     table::rule(mnemonic).is_some()
 }
 
-fn apply(rule: Rule, instruction: &Instruction) -> Effect {
+fn apply(rule: EffectRule, instruction: &Instruction) -> Effect {
     let to_memory = instruction.op0_kind() == OpKind::Memory && instruction.op_count() > 0;
     match rule {
-        Rule::Store(how) if to_memory => store(how, enabled(instruction), false),
-        Rule::Update if to_memory => update(explicit(instruction), instruction.has_lock_prefix()),
-        Rule::LockedUpdate if to_memory => Effect::Rmw(explicit(instruction)),
-        Rule::BitUpdate if to_memory => {
+        EffectRule::Store(how) if to_memory => store(how, enabled(instruction), false),
+        EffectRule::Update if to_memory => update(explicit(instruction), instruction.has_lock_prefix()),
+        EffectRule::LockedUpdate if to_memory => Effect::Rmw(explicit(instruction)),
+        EffectRule::BitUpdate if to_memory => {
             let form = match instruction.op1_kind() {
                 OpKind::Register => Form::BitOffset { size: size(instruction) as u8, bit: instruction.op1_register() },
                 _ => explicit(instruction),
             };
             update(form, instruction.has_lock_prefix())
         }
-        Rule::VectorMasked if to_memory => {
+        EffectRule::VectorMasked if to_memory => {
             let mask = MaskSource::TopBits(instruction.op1_register());
             let form = Form::Masked { element: element(instruction), size: size(instruction), mask };
             store(How::Plain, form, false)
         }
-        Rule::Compress if to_memory => {
+        EffectRule::Compress if to_memory => {
             let form = match opmask(instruction) {
                 Some(mask) => Form::Compress { element: element(instruction), size: size(instruction), mask },
                 None => explicit(instruction),
             };
             store(How::Plain, form, false)
         }
-        Rule::Scatter => scatter(instruction),
-        Rule::ByteMasked => {
+        EffectRule::Scatter => scatter(instruction),
+        EffectRule::ByteMasked => {
             let mask = instruction.op2_register();
             store(How::NonTemporal, Form::ByteMask { size: size(instruction) as u8, mask }, false)
         }
         // `movsd` is also the name of an SSE move.
-        Rule::String if to_memory => store(How::Plain, explicit(instruction), false),
-        Rule::String if matches!(instruction.op0_kind(), OpKind::MemoryESRDI | OpKind::MemoryESEDI) => {
+        EffectRule::String if to_memory => store(How::Plain, explicit(instruction), false),
+        EffectRule::String if matches!(instruction.op0_kind(), OpKind::MemoryESRDI | OpKind::MemoryESEDI) => {
             let repeats = instruction.has_rep_prefix() || instruction.has_repne_prefix();
             store(How::Plain, Form::String { element: size(instruction) as u8, repeats }, false)
         }
-        Rule::Push => push(-instruction.stack_pointer_increment()),
-        Rule::Call if instruction.is_call_far() || instruction.is_call_far_indirect() => {
+        EffectRule::Push => push(-instruction.stack_pointer_increment()),
+        EffectRule::Call if instruction.is_call_far() || instruction.is_call_far_indirect() => {
             Effect::Unsupported("a far call")
         }
-        Rule::Call => push(-instruction.stack_pointer_increment()),
+        EffectRule::Call => push(-instruction.stack_pointer_increment()),
         // SDM, ENTER: the nesting level is taken modulo 32.
-        Rule::Enter if !instruction.immediate8_2nd().is_multiple_of(32) => Effect::Unsupported("a nested enter"),
-        Rule::Enter if instruction.code() == Code::Enterw_imm16_imm8 => push(2),
-        Rule::Enter => push(8),
-        Rule::Pop if to_memory => store(How::Plain, Form::Pop { size: size(instruction) as u8 }, false),
-        Rule::State(area) if to_memory => store(How::Plain, Form::State(area), false),
-        Rule::Movdir64b => store(How::Direct64, Form::Movdir64b { to: instruction.op0_register() }, false),
-        Rule::Clzero => store(How::NonTemporal, Form::ClearLine, false),
-        Rule::Flush(kind) => Effect::Flush(kind),
-        Rule::Fence(kind) => Effect::Fence(kind),
-        Rule::Varies(source) => Effect::Varies(source),
-        Rule::Unsupported(what) if writes(instruction) => Effect::Unsupported(what),
+        EffectRule::Enter if !instruction.immediate8_2nd().is_multiple_of(32) => Effect::Unsupported("a nested enter"),
+        EffectRule::Enter if instruction.code() == Code::Enterw_imm16_imm8 => push(2),
+        EffectRule::Enter => push(8),
+        EffectRule::Pop if to_memory => store(How::Plain, Form::Pop { size: size(instruction) as u8 }, false),
+        EffectRule::State(area) if to_memory => store(How::Plain, Form::State(area), false),
+        EffectRule::Movdir64b => store(How::Direct64, Form::Movdir64b { to: instruction.op0_register() }, false),
+        EffectRule::Clzero => store(How::NonTemporal, Form::ClearLine, false),
+        EffectRule::Flush(kind) => Effect::Flush(kind),
+        EffectRule::Fence(kind) => Effect::Fence(kind),
+        EffectRule::Varies(source) => Effect::Varies(source),
+        EffectRule::Unsupported(what) if writes(instruction) => Effect::Unsupported(what),
         _ => Effect::None,
     }
 }

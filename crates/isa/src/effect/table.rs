@@ -6,7 +6,7 @@ use iced_x86::Mnemonic::{self, *};
 /// How the effect of an instruction follows from its family. A rule about the destination applies where the
 /// destination is memory; with a register (or as a load) the instruction has no effect.
 #[derive(Clone, Copy)]
-pub(super) enum Rule {
+pub(super) enum EffectRule {
     /// Writes the destination; under an opmask, its enabled elements.
     Store(How),
     /// Reads and writes the destination.
@@ -37,45 +37,45 @@ pub(super) enum Rule {
     Unsupported(&'static str),
 }
 
-type Row = (Rule, &'static [Mnemonic]);
+type Row = (EffectRule, &'static [Mnemonic]);
 
 #[rustfmt::skip]
 pub(super) const ROWS: &[Row] = &[
     // General registers.
-    (Rule::Store(How::Plain), &[
+    (EffectRule::Store(How::Plain), &[
         Mov, Movbe, Seta, Setae, Setb, Setbe, Sete, Setg, Setge, Setl, Setle, Setne, Setno, Setnp, Setns, Seto, Setp, Sets,
     ]),
-    (Rule::Update, &[
+    (EffectRule::Update, &[
         Add, Or, Adc, Sbb, And, Sub, Xor, Inc, Dec, Not, Neg, Shl, Sal, Shr, Sar, Rol, Ror, Rcl, Rcr, Shld, Shrd,
         Xadd, Cmpxchg, Cmpxchg8b, Cmpxchg16b,
         // RAO-INT: atomic, but ordered like no locked instruction.
         Aadd, Aand, Aor, Axor,
     ]),
-    (Rule::LockedUpdate, &[
+    (EffectRule::LockedUpdate, &[
         Xchg,
         Cmpbexadd, Cmpbxadd, Cmplexadd, Cmplxadd, Cmpnbexadd, Cmpnbxadd, Cmpnlexadd, Cmpnlxadd,
         Cmpnoxadd, Cmpnpxadd, Cmpnsxadd, Cmpnzxadd, Cmpoxadd, Cmppxadd, Cmpsxadd, Cmpzxadd,
     ]),
-    (Rule::BitUpdate, &[Bts, Btr, Btc]),
-    (Rule::String, &[Movsb, Movsw, Movsd, Movsq, Stosb, Stosw, Stosd, Stosq, Insb, Insw, Insd]),
-    (Rule::Push, &[Push, Pushf, Pushfq]),
-    (Rule::Call, &[Call]),
-    (Rule::Enter, &[Enter]),
-    (Rule::Pop, &[Pop]),
+    (EffectRule::BitUpdate, &[Bts, Btr, Btc]),
+    (EffectRule::String, &[Movsb, Movsw, Movsd, Movsq, Stosb, Stosw, Stosd, Stosq, Insb, Insw, Insd]),
+    (EffectRule::Push, &[Push, Pushf, Pushfq]),
+    (EffectRule::Call, &[Call]),
+    (EffectRule::Enter, &[Enter]),
+    (EffectRule::Pop, &[Pop]),
 
     // x87 and MMX.
-    (Rule::Store(How::Plain), &[
+    (EffectRule::Store(How::Plain), &[
         Fst, Fstp, Fist, Fistp, Fisttp, Fbstp, Fnstcw, Fnstsw, Fnstenv, Fnsave, Movd, Movq,
     ]),
 
     // SSE.
-    (Rule::Store(How::Plain), &[
+    (EffectRule::Store(How::Plain), &[
         Movaps, Movapd, Movups, Movupd, Movdqa, Movdqu, Movss, Movhps, Movhpd, Movlps, Movlpd,
         Extractps, Pextrb, Pextrw, Pextrd, Pextrq, Stmxcsr,
     ]),
 
     // AVX and AVX-512.
-    (Rule::Store(How::Plain), &[
+    (EffectRule::Store(How::Plain), &[
         Vmovaps, Vmovapd, Vmovups, Vmovupd, Vmovdqa, Vmovdqu,
         Vmovdqa32, Vmovdqa64, Vmovdqu8, Vmovdqu16, Vmovdqu32, Vmovdqu64,
         Vmovss, Vmovsd, Vmovsh, Vmovw, Vmovd, Vmovq, Vmovhps, Vmovhpd, Vmovlps, Vmovlpd,
@@ -87,49 +87,49 @@ pub(super) const ROWS: &[Row] = &[
         Vpmovwb, Vpmovswb, Vpmovuswb, Vpmovdb, Vpmovsdb, Vpmovusdb, Vpmovdw, Vpmovsdw, Vpmovusdw,
         Vpmovqb, Vpmovsqb, Vpmovusqb, Vpmovqw, Vpmovsqw, Vpmovusqw, Vpmovqd, Vpmovsqd, Vpmovusqd,
     ]),
-    (Rule::VectorMasked, &[Vmaskmovps, Vmaskmovpd, Vpmaskmovd, Vpmaskmovq]),
-    (Rule::Compress, &[Vcompressps, Vcompresspd, Vpcompressb, Vpcompressw, Vpcompressd, Vpcompressq]),
-    (Rule::Scatter, &[
+    (EffectRule::VectorMasked, &[Vmaskmovps, Vmaskmovpd, Vpmaskmovd, Vpmaskmovq]),
+    (EffectRule::Compress, &[Vcompressps, Vcompresspd, Vpcompressb, Vpcompressw, Vpcompressd, Vpcompressq]),
+    (EffectRule::Scatter, &[
         Vscatterdps, Vscatterdpd, Vscatterqps, Vscatterqpd, Vpscatterdd, Vpscatterdq, Vpscatterqd, Vpscatterqq,
     ]),
 
     // Non-temporal and direct stores.
-    (Rule::Store(How::NonTemporal), &[
+    (EffectRule::Store(How::NonTemporal), &[
         Movnti, Movntq, Movntdq, Movntps, Movntpd, Movntss, Movntsd, Vmovntdq, Vmovntps, Vmovntpd, Movdiri,
     ]),
-    (Rule::ByteMasked, &[Maskmovq, Maskmovdqu, Vmaskmovdqu]),
-    (Rule::Movdir64b, &[Movdir64b]),
-    (Rule::Clzero, &[Clzero]),
+    (EffectRule::ByteMasked, &[Maskmovq, Maskmovdqu, Vmaskmovdqu]),
+    (EffectRule::Movdir64b, &[Movdir64b]),
+    (EffectRule::Clzero, &[Clzero]),
 
     // Processor state.
-    (Rule::State(StateArea::Fxsave), &[Fxsave, Fxsave64]),
-    (Rule::State(StateArea::Xsave), &[Xsave, Xsave64]),
-    (Rule::State(StateArea::Xsaveopt), &[Xsaveopt, Xsaveopt64]),
-    (Rule::State(StateArea::Xsavec), &[Xsavec, Xsavec64]),
-    (Rule::State(StateArea::Xsaves), &[Xsaves, Xsaves64]),
-    (Rule::Store(How::Plain), &[Sttilecfg, Sgdt, Sidt, Sldt, Str, Smsw]),
+    (EffectRule::State(StateArea::Fxsave), &[Fxsave, Fxsave64]),
+    (EffectRule::State(StateArea::Xsave), &[Xsave, Xsave64]),
+    (EffectRule::State(StateArea::Xsaveopt), &[Xsaveopt, Xsaveopt64]),
+    (EffectRule::State(StateArea::Xsavec), &[Xsavec, Xsavec64]),
+    (EffectRule::State(StateArea::Xsaves), &[Xsaves, Xsaves64]),
+    (EffectRule::Store(How::Plain), &[Sttilecfg, Sgdt, Sidt, Sldt, Str, Smsw]),
 
     // Order and durability.
-    (Rule::Flush(FlushKind::Clflush), &[Clflush]),
-    (Rule::Flush(FlushKind::Clflushopt), &[Clflushopt]),
-    (Rule::Flush(FlushKind::Clwb), &[Clwb]),
-    (Rule::Flush(FlushKind::Cldemote), &[Cldemote]),
-    (Rule::Fence(FenceKind::Sfence), &[Sfence]),
-    (Rule::Fence(FenceKind::Mfence), &[Mfence]),
-    (Rule::Fence(FenceKind::Lfence), &[Lfence]),
+    (EffectRule::Flush(FlushKind::Clflush), &[Clflush]),
+    (EffectRule::Flush(FlushKind::Clflushopt), &[Clflushopt]),
+    (EffectRule::Flush(FlushKind::Clwb), &[Clwb]),
+    (EffectRule::Flush(FlushKind::Cldemote), &[Cldemote]),
+    (EffectRule::Fence(FenceKind::Sfence), &[Sfence]),
+    (EffectRule::Fence(FenceKind::Mfence), &[Mfence]),
+    (EffectRule::Fence(FenceKind::Lfence), &[Lfence]),
 
     // Different in every run.
-    (Rule::Varies(Source::Rdrand), &[Rdrand]),
-    (Rule::Varies(Source::Rdseed), &[Rdseed]),
-    (Rule::Varies(Source::Rdtsc), &[Rdtsc]),
-    (Rule::Varies(Source::Rdtscp), &[Rdtscp]),
+    (EffectRule::Varies(Source::Rdrand), &[Rdrand]),
+    (EffectRule::Varies(Source::Rdseed), &[Rdseed]),
+    (EffectRule::Varies(Source::Rdtsc), &[Rdtsc]),
+    (EffectRule::Varies(Source::Rdtscp), &[Rdtscp]),
 
     // Not recorded.
-    (Rule::Unsupported("an AMX tile store"), &[Tilestored]),
-    (Rule::Unsupported("an enqueue store, which is meant for devices"), &[Enqcmd, Enqcmds]),
-    (Rule::Unsupported("a store to a shadow stack"), &[Wrssd, Wrssq, Wrussd, Wrussq, Rstorssp, Clrssbsy]),
-    (Rule::Unsupported("a privileged instruction"), &[Vmptrst, Vmread, Rdmsrlist, Pbndkb]),
-    (Rule::Unsupported("a PadLock instruction"), &[
+    (EffectRule::Unsupported("an AMX tile store"), &[Tilestored]),
+    (EffectRule::Unsupported("an enqueue store, which is meant for devices"), &[Enqcmd, Enqcmds]),
+    (EffectRule::Unsupported("a store to a shadow stack"), &[Wrssd, Wrssq, Wrussd, Wrussq, Rstorssp, Clrssbsy]),
+    (EffectRule::Unsupported("a privileged instruction"), &[Vmptrst, Vmread, Rdmsrlist, Pbndkb]),
+    (EffectRule::Unsupported("a PadLock instruction"), &[
         Xstore, Xstore_alt, Xcryptecb, Xcryptcbc, Xcryptctr, Xcryptcfb, Xcryptofb,
         Xsha1, Xsha256, Xsha512, Xsha512_alt, Ccs_hash, Ccs_encrypt,
     ]),
@@ -154,7 +154,7 @@ static ROW_OF: [u8; 2048] = {
 };
 
 /// The rule of the family that `mnemonic` belongs to.
-pub(super) fn rule(mnemonic: Mnemonic) -> Option<Rule> {
+pub(super) fn rule(mnemonic: Mnemonic) -> Option<EffectRule> {
     let row = *ROW_OF.get(mnemonic as usize)?;
     ROWS.get((row as usize).checked_sub(1)?).map(|row| row.0)
 }

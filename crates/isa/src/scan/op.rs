@@ -46,7 +46,7 @@ pub(super) fn imm_variant(data16: bool, rex_w: bool, addr32: bool) -> usize {
 
 /// Next step after the table look-up; classes that need no look at ModRM stand for themselves.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ScanStep {
     Done(Class),
     /// `special::resolve` decides.
     Special,
@@ -200,16 +200,16 @@ impl Op {
         CLASSES[(self.0 >> 8 & 31) as usize]
     }
     #[inline]
-    pub(super) fn step(self) -> Step {
+    pub(super) fn step(self) -> ScanStep {
         match ((self.0 >> 8) as u8).wrapping_sub(FIRST_STEP) {
-            0 => Step::Special,
-            1 => Step::Prefix,
-            2 => Step::Rex,
-            3 => Step::Escape0f,
-            4 => Step::Vex2,
-            5 => Step::Vex3,
-            6 => Step::Evex,
-            _ => Step::Done(self.class_of()),
+            0 => ScanStep::Special,
+            1 => ScanStep::Prefix,
+            2 => ScanStep::Rex,
+            3 => ScanStep::Escape0f,
+            4 => ScanStep::Vex2,
+            5 => ScanStep::Vex3,
+            6 => ScanStep::Evex,
+            _ => ScanStep::Done(self.class_of()),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::groups::GROUPS;
 use super::legal::{self, Legal};
-use super::op::{IMM_BYTES, Imm, Op, Step, imm_variant};
+use super::op::{IMM_BYTES, Imm, Op, ScanStep, imm_variant};
 use super::special::{self, Seen};
 use super::tables;
 use super::{Class, FlagUse, Map, Scan};
@@ -78,8 +78,8 @@ fn prefixed(window: &Window<'_>, mut i: usize, mut prefixes: Prefixes, mut op: O
     loop {
         match op.step() {
             // Only a REX right before the opcode counts.
-            Step::Rex => prefixes.rex = window.at(i),
-            Step::Prefix => prefixes.add(window.at(i)),
+            ScanStep::Rex => prefixes.rex = window.at(i),
+            ScanStep::Prefix => prefixes.add(window.at(i)),
             _ => break,
         }
         i += 1;
@@ -154,9 +154,9 @@ impl Prefixes {
 /// The escape byte at `i` (0F, VEX, EVEX): its map, mandatory prefix and the opcode's place. The error says how many
 /// bytes were enough to see that there is no such map.
 #[inline]
-fn escape(window: &Window<'_>, i: usize, prefixes: Prefixes, step: Step) -> Result<(Map, u8, usize), usize> {
+fn escape(window: &Window<'_>, i: usize, prefixes: Prefixes, step: ScanStep) -> Result<(Map, u8, usize), usize> {
     Ok(match step {
-        Step::Escape0f => match window.at(i + 1) {
+        ScanStep::Escape0f => match window.at(i + 1) {
             0x38 => (Map::M0f38, prefixes.pp(), i + 2),
             0x3a => (Map::M0f3a, prefixes.pp(), i + 2),
             _ => (Map::M0f, prefixes.pp(), i + 1),
@@ -165,8 +165,8 @@ fn escape(window: &Window<'_>, i: usize, prefixes: Prefixes, step: Step) -> Resu
         _ if prefixes.rex != 0 || prefixes.rep != 0 || prefixes.data16 || prefixes.lock => {
             return Err(i + 1);
         }
-        Step::Vex2 => (Map::Vex1, window.at(i + 1) & 3, i + 2),
-        Step::Vex3 => {
+        ScanStep::Vex2 => (Map::Vex1, window.at(i + 1) & 3, i + 2),
+        ScanStep::Vex3 => {
             let map = match window.at(i + 1) & 0x1f {
                 1 => Map::Vex1,
                 2 => Map::Vex2,

@@ -5,7 +5,7 @@ use finding::severity::Severity;
 use trace::Tables;
 
 use super::volatile_locks::lock_function;
-use crate::rule::{Fate, LostStore, Rule, RuleError, RuleInfo, Wants};
+use crate::rule::{Loss, LostStore, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::Sink;
 
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Rule for FlushNotFenced {
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        if let Fate::NeverFenced { flush } = lost.fate {
+        if let Loss::NeverFenced { flush } = lost.fate {
             out.report_with(flush, Role::Flush, (Role::Store, lost.site));
         }
         Ok(())

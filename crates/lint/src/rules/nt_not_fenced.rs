@@ -5,7 +5,7 @@ use finding::finding::{Class, Role};
 use finding::severity::Severity;
 use trace::Tables;
 
-use crate::rule::{Fate, LostStore, Rule, RuleError, RuleInfo, Wants};
+use crate::rule::{Loss, LostStore, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::Sink;
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Rule for NtNotFenced {
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        if lost.fate == Fate::NeverDrained {
+        if lost.fate == Loss::NeverDrained {
             out.report(lost.site, Role::Store);
         }
         Ok(())

@@ -9,7 +9,7 @@ use trace::Tables;
 
 use super::library_state::own_store;
 use super::volatile_locks::lock_function;
-use crate::rule::{Fate, LostStore, Rule, RuleError, RuleInfo, Wants};
+use crate::rule::{Loss, LostStore, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::Sink;
 
 #[derive(Debug, Default)]
@@ -34,7 +34,7 @@ impl Rule for StoreNotDurable {
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        if let Fate::NeverFlushed { elsewhere: Some(flush) } = lost.fate {
+        if let Loss::NeverFlushed { elsewhere: Some(flush) } = lost.fate {
             out.report_with(lost.site, Role::Store, (Role::Flush, flush));
         }
         Ok(())

@@ -10,7 +10,7 @@ use trace::Tables;
 
 use super::library_state::own_store;
 use super::volatile_locks::lock_function;
-use crate::rule::{Fate, LostStore, Rule, RuleError, RuleInfo, Wants};
+use crate::rule::{Loss, LostStore, Rule, RuleError, RuleInfo, Wants};
 use crate::sightings::{Detail, Sink};
 
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ impl Rule for TransientData {
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        if lost.fate == (Fate::NeverFlushed { elsewhere: None }) && lost.route != Route::File {
+        if lost.fate == (Loss::NeverFlushed { elsewhere: None }) && lost.route != Route::File {
             out.report_detail(lost.site, Role::Store, Detail::In(lost.line.pool));
         }
         Ok(())

@@ -6,7 +6,7 @@ use rhai::{Array, Dynamic, Map};
 use trace::event::{Event, EventKind, FenceKind, FlushKind, FlushTarget, Place, StoreKind};
 
 use super::engine::number;
-use crate::rule::{Fate, LostStore, Moment};
+use crate::rule::{Loss, LostStore, Moment};
 
 /// The functions that a script can have, beside `rule` and its own helpers that begin with `_`.
 pub(super) const HANDLERS: [&str; 6] = ["store", "flush", "fence", "called", "returned", "lost"];
@@ -143,10 +143,10 @@ pub(super) fn lost(lost: &LostStore) -> Map {
     map.insert("thread_id".into(), number(lost.thread.0.into()));
     put_place(&mut map, lost.line.start());
     let fate = match lost.fate {
-        Fate::NeverFlushed { elsewhere: None } => "line-never-flushed",
-        Fate::NeverFlushed { elsewhere: Some(_) } => "never-flushed",
-        Fate::NeverFenced { .. } => "never-fenced",
-        Fate::NeverDrained => "nt-never-fenced",
+        Loss::NeverFlushed { elsewhere: None } => "line-never-flushed",
+        Loss::NeverFlushed { elsewhere: Some(_) } => "never-flushed",
+        Loss::NeverFenced { .. } => "never-fenced",
+        Loss::NeverDrained => "nt-never-fenced",
     };
     put(&mut map, "fate", fate);
     map

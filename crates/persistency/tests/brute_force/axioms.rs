@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use persistency::model::{Fences, ModelKind};
 use trace::event::{FenceKind, FlushKind, StoreKind};
 
-use crate::program::{Act, CELL_GRANULES, LINES, Op, Writer, parts};
+use super::program::{Act, CELL_GRANULES, LINES, Op, Writer, parts};
 
 /// For each place of the trace, how many stores of each line are not settled just after it.
 pub fn pending(ops: &[Op], kind: ModelKind, fences: Fences) -> Vec<BTreeMap<usize, u64>> {

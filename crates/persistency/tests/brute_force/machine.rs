@@ -14,7 +14,7 @@ use persistency::model::{Fences, ModelKind};
 use rustc_hash::FxHashSet;
 use trace::event::{FenceKind, FlushKind, StoreKind};
 
-use crate::program::{Act, CELL_GRANULES, CELLS, Image, LINES, Op, Writer, parts};
+use super::program::{Act, CELL_GRANULES, CELLS, Image, LINES, Op, Writer, parts};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Holder {

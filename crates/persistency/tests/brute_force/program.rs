@@ -146,7 +146,7 @@ fn random_store(rng: &mut Rng, lines: usize, value: u8) -> Act {
         2..4 => (2 * rng.below(3), 2),
         4 => (0, 4),
         5 => (1, 2),
-        // Across the border of lines 0 and 1: the last granule and the first.
+        // Across the boundary of lines 0 and 1: the last granule and the first.
         6 if line == 0 && lines > 1 => (4, 4),
         _ => (0, 2),
     };

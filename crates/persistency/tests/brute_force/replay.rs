@@ -10,12 +10,12 @@ use persistency::effect::Effect;
 use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
 use persistency::states::{Base, CrashState};
-use persistency::tracker::{Step, Tracker};
+use persistency::tracker::{Applied, Tracker};
 use trace::event::{
     CodeAddr, ContextId, Event, EventId, EventKind, FlushTarget, LineNo, Place, PoolId, PoolOffset, ThreadId,
 };
 
-use crate::program::{Act, CELL_STARTS, CELLS, Image, LINE_NUMBERS, LINES, Op, Writer, offset};
+use super::program::{Act, CELL_STARTS, CELLS, Image, LINE_NUMBERS, LINES, Op, Writer, offset};
 
 const POOL: PoolId = PoolId(3);
 const POOL_BYTES: usize = 65 * 64;
@@ -128,7 +128,7 @@ impl Replay {
     }
 }
 
-fn follow(base: &mut [u8], step: &Step<'_>) {
+fn follow(base: &mut [u8], step: &Applied<'_>) {
     for settled in step.guaranteed() {
         let at = settled.line.start().offset.0 as usize + settled.store.start as usize;
         if let Some(bytes) = step.bytes(settled) {

@@ -10,7 +10,7 @@ use persistency::content::Content;
 use persistency::domain::Detail;
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::model::{Fences, ModelKind};
-use persistency::tracker::{Step, Tracker};
+use persistency::tracker::{Applied, Tracker};
 use trace::event::{
     CodeAddr, ContextId, Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget, Place, PoolId, PoolOffset,
     StoreKind, ThreadId,
@@ -108,7 +108,7 @@ fn parse<'a>(text: &str, bytes: &'a mut Vec<u8>) -> Result<EventKind<'a>, String
     }
 }
 
-fn follow(base: &mut [u8], step: &Step<'_>) {
+fn follow(base: &mut [u8], step: &Applied<'_>) {
     for settled in step.guaranteed() {
         let at = settled.line.start().offset.0 as usize + settled.store.start as usize;
         let bytes = step.bytes(settled).expect("bytes are kept");

@@ -22,7 +22,7 @@ pub struct Litmus {
     pub source: &'static str,
     /// The model, then `strict`.
     pub model: &'static str,
-    /// See [`program`](crate::program) for the language.
+    /// See [`program`](super::program) for the language.
     pub program: &'static str,
     pub crash: Crash,
     /// The variables whose values an outcome lists.

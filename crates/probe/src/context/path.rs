@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use wire::record::{Header, kind};
 
 use super::cache::WORDS;
-use super::rule::{self, Rule};
+use super::rule::{self, UnwindRule};
 use crate::lock::Locked;
 use crate::ring;
 use crate::thread::Thread;
@@ -75,7 +75,7 @@ pub fn current(thread: &mut Thread) -> u32 {
 
 /// One frame that was unwound, and what was read for it.
 #[derive(Clone, Copy)]
-struct Frame {
+struct UnwoundFrame {
     cfa: u64,
     return_to: u64,
     cfa_by_rbp: bool,
@@ -96,9 +96,9 @@ struct Outer {
 }
 
 /// Unwinds one frame. `Err(true)`: the frames further out are unknown; `Err(false)`: there are none.
-fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<Frame, bool> {
+fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<UnwoundFrame, bool> {
     let Some(rule) = rule::at(pc, innermost) else { return guess::unwind(rsp, rbp).ok_or(true) };
-    let Rule { cfa_rbp, cfa_offset, deref, rbp_offset, outermost, signal } = rule;
+    let UnwindRule { cfa_rbp, cfa_offset, deref, rbp_offset, outermost, signal } = rule;
     if outermost || signal {
         return Err(false);
     }
@@ -125,13 +125,13 @@ fn unwind(pc: u64, rsp: u64, rbp: u64, innermost: bool) -> Result<Frame, bool> {
         caller_rbp = read(slot).ok_or(true)?;
         rbp_word = Some((slot, caller_rbp));
     }
-    Ok(Frame { cfa, return_to, cfa_by_rbp: cfa_rbp, cfa_word, rbp_word, caller_rbp, guessed: false })
+    Ok(UnwoundFrame { cfa, return_to, cfa_by_rbp: cfa_rbp, cfa_word, rbp_word, caller_rbp, guessed: false })
 }
 
 /// The number of the path that (pc, rsp, rbp) is on. Unwinds up to the first frame whose path is in the thread's cache
 /// and still holds, and puts the paths of the frames further in into the cache.
 pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
-    let mut frames: Vec<Frame> = Vec::with_capacity(16);
+    let mut frames: Vec<UnwoundFrame> = Vec::with_capacity(16);
     let (mut pc, mut rsp, mut rbp) = (pc, rsp, rbp);
     let mut partial = false;
     let mut outer = Outer { id: 0, words: Vec::new(), needs_rbp: false };
@@ -156,7 +156,7 @@ pub fn find(thread: &mut Thread, pc: u64, rsp: u64, rbp: u64) -> u32 {
         }
         (pc, rsp, rbp) = (frame.return_to, frame.cfa, frame.caller_rbp);
     }
-    let mut further: Option<Frame> = None;
+    let mut further: Option<UnwoundFrame> = None;
     let mut guessed = false;
     if outer.id != 0 {
         further = frames.pop();
@@ -201,7 +201,7 @@ pub fn frames(pc: u64, rsp: u64, rbp: u64, most: usize) -> Vec<u64> {
 }
 
 /// The path of this frame, if the cache has it and every word it depends on is unchanged.
-fn cached(thread: &mut Thread, frame: &Frame) -> Option<Outer> {
+fn cached(thread: &mut Thread, frame: &UnwoundFrame) -> Option<Outer> {
     thread.paths.candidates(frame.cfa, frame.return_to).find_map(|entry| {
         if entry.needs_rbp != 0 && entry.rbp != frame.caller_rbp {
             return None;
@@ -212,7 +212,7 @@ fn cached(thread: &mut Thread, frame: &Frame) -> Option<Outer> {
     })
 }
 
-fn remember(thread: &mut Thread, frame: &Frame, path: &Outer) {
+fn remember(thread: &mut Thread, frame: &UnwoundFrame, path: &Outer) {
     if path.words.len() > WORDS {
         return;
     }
@@ -229,17 +229,17 @@ mod guess {
     //! address behind a call instruction is taken for the return address. Right for code that keeps no such word in its
     //! own frame.
 
-    use super::Frame;
+    use super::UnwoundFrame;
     use crate::translate::code;
 
     /// Stack words to look at.
     const WORDS: u64 = 256;
 
-    pub(super) fn unwind(rsp: u64, rbp: u64) -> Option<Frame> {
+    pub(super) fn unwind(rsp: u64, rbp: u64) -> Option<UnwoundFrame> {
         let first = (rsp + 7) & !7;
         (0..WORDS).map(|i| first + i * 8).find_map(|slot| {
             let return_to = super::read(slot)?;
-            code::follows_call(return_to).then_some(Frame {
+            code::follows_call(return_to).then_some(UnwoundFrame {
                 cfa: slot + 8,
                 return_to,
                 cfa_by_rbp: false,

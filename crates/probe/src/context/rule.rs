@@ -11,7 +11,7 @@ use crate::map::U64Map;
 
 /// The caller's frame starts at CFA = (rsp or rbp) + `cfa_offset`; its return address is at CFA − 8.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rule {
+pub struct UnwindRule {
     pub cfa_rbp: bool,
     pub cfa_offset: i32,
     /// CFA is the word found at (register + offset) instead (realigned stacks).
@@ -27,7 +27,7 @@ pub struct Rule {
 /// Rules that were looked up.
 #[derive(Debug)]
 pub struct Rules {
-    known: U64Map<Option<Rule>>,
+    known: U64Map<Option<UnwindRule>>,
     /// How often everything was forgotten: a rule that was looked up before is not to be kept.
     forgotten: u32,
 }
@@ -40,7 +40,7 @@ pub fn hold() -> Guard<'static, Rules> {
 }
 
 /// The rule at `pc`. `exact`: pc is an instruction about to run; else it is a return address (the call lies before it).
-pub fn at(pc: u64, exact: bool) -> Option<Rule> {
+pub fn at(pc: u64, exact: bool) -> Option<UnwindRule> {
     let pc = if exact { pc } else { pc - 1 };
     let forgotten = {
         let rules = RULES.lock();
@@ -65,7 +65,7 @@ pub fn forget() {
     rules.forgotten = rules.forgotten.wrapping_add(1);
 }
 
-fn parse(pc: u64) -> Option<Rule> {
+fn parse(pc: u64) -> Option<UnwindRule> {
     let (module, frames, pc) = modules::frames_for(pc)?;
     let mut context = UnwindContext::new();
     let (frame, bases, fde);
@@ -92,7 +92,7 @@ fn parse(pc: u64) -> Option<Rule> {
     }
     let signal = fde.is_signal_trampoline();
     let row = fde.unwind_info_for_address(&frame, &bases, &mut context, pc).ok()?;
-    let mut rule = Rule { signal, ..Rule::default() };
+    let mut rule = UnwindRule { signal, ..UnwindRule::default() };
     match row.register(X86_64::RA) {
         RegisterRule::Offset(-8) => {}
         RegisterRule::Undefined => {

@@ -1,6 +1,7 @@
 //! Values mode: where the input comes to lie. It is one file, however it is opened and read, and the arguments. What goes through sockets and
 //! pipes is told with its content: whoever follows it finds what was sent in what was received.
 
+use syscalls::{Access, Shape};
 use wire::control::MAX_PAYLOAD;
 use wire::record::{Header, kind};
 
@@ -20,14 +21,17 @@ const MODE_WORD: usize = 3;
 const FORMAT: u64 = 0o170_000;
 const SOCKET: u64 = 0o140_000;
 const PIPE: u64 = 0o010_000;
+const FILE: u64 = 0o100_000;
 /// Vectors of one call that are looked at.
 const MOST_VECTORS: u64 = 64;
 
-/// Which way through a socket or pipe.
+/// Which way through a socket or pipe, or into the kernel.
 #[derive(Clone, Copy)]
 enum Way {
     Sent = 0,
     Received = 1,
+    /// A name, or content for a file.
+    Taken = 2,
 }
 
 /// Before a system call: others may receive what it sends before it returns.
@@ -38,7 +42,19 @@ pub fn before(thread: &mut Thread, call: Call) {
         nr::WRITEV if is_channel(a[0]) => vectors(thread, Way::Sent, a[1], a[2], u64::MAX),
         nr::SENDMSG if is_channel(a[0]) => message(thread, Way::Sent, a[1], u64::MAX),
         nr::EXECVE => words(thread, a[1]),
-        _ => {}
+        nr::WRITE | nr::PWRITE64 if is_file(a[0]) => channel(thread, Way::Taken, a[1], a[2]),
+        nr::WRITEV | nr::PWRITEV if is_file(a[0]) => vectors(thread, Way::Taken, a[1], a[2], u64::MAX),
+        _ => names(thread, call),
+    }
+}
+
+/// Texts that the call reads: names of files, mostly.
+fn names(thread: &mut Thread, call: Call) {
+    let Some(entry) = syscalls::entry(call.nr) else { return };
+    for used in entry.uses.iter().filter(|used| used.access == Access::Read && used.shape == Shape::Text) {
+        let address = call.args[used.argument as usize];
+        let Some(name) = user::c_string(address) else { continue };
+        channel(thread, Way::Taken, address, name.len() as u64);
     }
 }
 
@@ -66,11 +82,11 @@ pub fn after(thread: &mut Thread, call: Call, result: u64) {
     }
 }
 
-/// The arguments of a program that is about to start.
+/// The arguments of a program that is about to start; an empty one may have been cut short, too.
 pub fn arguments(thread: &mut Thread, arguments: &[(u64, u64)]) {
     for (n, &(address, len)) in arguments.iter().enumerate() {
         channel(thread, Way::Received, address, len);
-        tell(thread, n as u32 + 1, address, len, 0);
+        put(thread, n as u32 + 1, address, len, 0);
     }
 }
 
@@ -111,8 +127,17 @@ fn channel(thread: &mut Thread, way: Way, address: u64, len: u64) {
 }
 
 fn is_channel(fd: u64) -> bool {
+    matches!(format(fd), SOCKET | PIPE)
+}
+
+fn is_file(fd: u64) -> bool {
+    format(fd) == FILE
+}
+
+/// What a descriptor is for; 0: it is none.
+fn format(fd: u64) -> u64 {
     let mut stat = [0u64; STAT_WORDS];
-    sys!(nr::FSTAT, fd, stat.as_mut_ptr()) == 0 && matches!(stat[MODE_WORD] & FORMAT, SOCKET | PIPE)
+    if sys!(nr::FSTAT, fd, stat.as_mut_ptr()) == 0 { stat[MODE_WORD] & FORMAT } else { 0 }
 }
 
 fn is_input(fd: u64) -> bool {
@@ -128,9 +153,12 @@ fn position(fd: u64) -> u64 {
 }
 
 fn tell(thread: &mut Thread, site: u32, address: u64, len: u64, from: u64) {
-    if len == 0 {
-        return;
+    if len > 0 {
+        put(thread, site, address, len, from);
     }
+}
+
+fn put(thread: &mut Thread, site: u32, address: u64, len: u64, from: u64) {
     buffer::flush(thread);
     let header = Header { kind: kind::FLOW_INPUT, site, address, ..Header::default() };
     ring::order(thread).put(header, &[&len.to_le_bytes(), &from.to_le_bytes()]);

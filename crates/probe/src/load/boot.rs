@@ -44,13 +44,16 @@ pub fn start(stack_pointer: *const u64) -> ! {
     if request.first {
         crate::syscall::operations::begin();
     }
-    let thread = Thread::create(request.thread, request.process);
+    let mut thread = Thread::create(request.thread, request.process);
     thread.install();
+    let engine_rsp = thread.engine_rsp;
+    // It lives as long as its thread: `task::exit` frees it.
+    let thread = Box::into_raw(thread);
     let start = Box::into_raw(Box::new(Start { initial, request }));
     // The first stack is about to be rewritten: go on on the engine's.
     // SAFETY: the engine stack is fresh and large; neither value is used here any more.
     unsafe {
-        asm!("mov rsp, {stack}", "xor ebp, ebp", "call {become_target}", "ud2", stack = in(reg) thread.engine_rsp,
+        asm!("mov rsp, {stack}", "xor ebp, ebp", "call {become_target}", "ud2", stack = in(reg) engine_rsp,
              become_target = sym become_target, in("rdi") thread, in("rsi") start, options(noreturn))
     }
 }

@@ -105,8 +105,8 @@ pub fn open_code_pages(pointers: &[u64]) -> bool {
         let mut page = pointer & !(PAGE - 1);
         while page - (pointer & !(PAGE - 1)) < MOST && code::protection(page).is_some_and(|prot| prot & PROT_WRITE != 0)
         {
-            // SAFETY: the engine's thread structure is installed before the target's first system call.
-            lifted |= code::write_fault(unsafe { Thread::current() }, page);
+            // SAFETY: the thread's structure is installed before the target's first system call; callers that have it wait for us.
+            lifted |= unsafe { Thread::with_current(|thread| code::write_fault(thread, page)) };
             page += PAGE;
         }
     }

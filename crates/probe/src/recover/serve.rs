@@ -68,11 +68,13 @@ impl Snapshot {
             unlock(fd);
         }
         let control = control();
-        control.virtual_ns.store(self.virtual_ns, Ordering::Relaxed);
+        let later = control.recovery.later_ns.load(Ordering::Relaxed);
+        control.virtual_ns.store(self.virtual_ns.wrapping_add(later), Ordering::Relaxed);
         control.virtual_queries.store(self.queries, Ordering::Relaxed);
         control.virtual_waited.store(self.waited, Ordering::Relaxed);
         control.virtual_tsc.store(self.virtual_tsc, Ordering::Relaxed);
-        control.random_state.store(self.random, Ordering::Relaxed);
+        let salt = control.recovery.salt.load(Ordering::Relaxed);
+        control.random_state.store(self.random ^ salt, Ordering::Relaxed);
         control.next_thread.store(self.thread, Ordering::Relaxed);
         control.next_process.store(self.process, Ordering::Relaxed);
         control.live_processes.store(1, Ordering::Relaxed);

@@ -122,7 +122,7 @@ impl Info {
 /// `struct rt_sigframe`; the handler's stack pointer points at it.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Frame {
+pub struct SignalFrame {
     pub restorer: u64,
     pub context: Context,
     pub info: Info,
@@ -141,7 +141,7 @@ pub struct KernelAction {
 const _: () = assert!(size_of::<Machine>() == 256);
 const _: () = assert!(size_of::<Context>() == 304);
 const _: () = assert!(size_of::<Info>() == 128);
-const _: () = assert!(size_of::<Frame>() == 440);
+const _: () = assert!(size_of::<SignalFrame>() == 440);
 
 pub const SIG_DFL: u64 = 0;
 pub const SIG_IGN: u64 = 1;

@@ -81,11 +81,14 @@ pub fn give_back_stack(thread: &mut Thread) {
 
 /// What the kernel calls for every signal that the engine handles.
 extern "C" fn caught(signal: i32, info: *const Info, context: *mut Context) {
-    // SAFETY: GS is set in every thread that has signals unblocked; whoever was interrupted does not go on with
-    // cached fields of the thread that are changed here (see `blocking`, `leave`).
-    let thread = unsafe { Thread::current() };
     // SAFETY: the kernel's frame.
     let (info, context) = unsafe { (&*info, &mut *context) };
+    // SAFETY: GS is set in every thread that has signals unblocked; whoever was interrupted does not go on with
+    // cached fields of the thread that are changed here (see `blocking`, `leave`).
+    unsafe { Thread::with_current(|thread| handle(thread, signal, info, context)) };
+}
+
+fn handle(thread: &mut Thread, signal: i32, info: &Info, context: &mut Context) {
     if SignalSet::FAULTS.has(signal) {
         if info.is_fault() {
             return fault::raised(thread, info, context);

@@ -1,7 +1,7 @@
 //! The frame on the program's stack, byte for byte as the kernel lays it out (Linux `arch/x86/kernel/signal_64.c`,
 //! `signal.c: get_sigframe`).
 
-use super::abi::{Context, Frame, KernelAction, SA_ONSTACK, SA_RESTORER};
+use super::abi::{Context, KernelAction, SA_ONSTACK, SA_RESTORER, SignalFrame};
 use super::careful;
 use super::deliver::ProgramState;
 use super::state::Kept;
@@ -80,7 +80,7 @@ pub fn build(
     }
     let fp_len = fp_bytes(context.machine.fpstate);
     let fpstate = sp.wrapping_sub(fp_len) & !63;
-    let at = (fpstate.wrapping_sub(size_of::<Frame>() as u64) & !15).wrapping_sub(8);
+    let at = (fpstate.wrapping_sub(size_of::<SignalFrame>() as u64) & !15).wrapping_sub(8);
     if on_alternate && !alternate.contains(at) {
         return None;
     }
@@ -91,7 +91,7 @@ pub fn build(
         );
     }
 
-    let mut image = Frame { restorer: action.restorer, context: *context, info: kept.info };
+    let mut image = SignalFrame { restorer: action.restorer, context: *context, info: kept.info };
     image.context.link = 0;
     image.context.stack = thread.signals.alternate.save();
     image.context.mask = thread.signals.mask.0;
@@ -108,13 +108,13 @@ pub fn build(
     // SAFETY: below the program's stack pointer and red zone, or its alternate stack: what the kernel would overwrite.
     let written = unsafe {
         careful::copy(fpstate, context.machine.fpstate, fp_len as usize)
-            && careful::copy(at, &raw const image as u64, size_of::<Frame>())
+            && careful::copy(at, &raw const image as u64, size_of::<SignalFrame>())
     };
     crate::flow::kernel::wrote(thread, at, sp - at);
     let offset = |field: usize| at + field as u64;
     written.then_some(Placed {
         frame: at,
-        info: offset(core::mem::offset_of!(Frame, info)),
-        context: offset(core::mem::offset_of!(Frame, context)),
+        info: offset(core::mem::offset_of!(SignalFrame, info)),
+        context: offset(core::mem::offset_of!(SignalFrame, context)),
     })
 }

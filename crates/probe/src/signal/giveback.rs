@@ -3,7 +3,7 @@
 
 use core::arch::asm;
 
-use super::abi::{Context, Frame, SI_KERNEL, SIGSEGV, TRAP_FLAG};
+use super::abi::{Context, SI_KERNEL, SIGSEGV, SignalFrame, TRAP_FLAG};
 use super::set::SignalSet;
 use super::{careful, catch, mask, raise};
 use crate::sys::nr;
@@ -20,7 +20,7 @@ pub fn syscall(thread: &mut Thread) {
     mask::block_all();
     thread.signals.mask = SignalSet(saved.mask).blockable();
     thread.signals.alternate.set(&saved.stack, saved.machine.rsp);
-    let mut frame = Frame { restorer: 0, context: saved, info: super::abi::Info::new(0, 0, 0) };
+    let mut frame = SignalFrame { restorer: 0, context: saved, info: super::abi::Info::new(0, 0, 0) };
     let context = &mut frame.context;
     context.stack = catch::engine_stack(thread);
     thread.target = context.machine.rip;

@@ -35,25 +35,25 @@ pub fn on() -> bool {
 
 /// A call that changes names, with absolute paths.
 #[derive(Debug)]
-pub struct Step {
+pub struct NameCall {
     op: u8,
     path: Vec<u8>,
     other: Vec<u8>,
 }
 
-impl Step {
-    fn one(op: u8, path: Option<Vec<u8>>) -> Option<Step> {
-        Some(Step { op, path: path.filter(|path| is_recorded(path))?, other: Vec::new() })
+impl NameCall {
+    fn one(op: u8, path: Option<Vec<u8>>) -> Option<NameCall> {
+        Some(NameCall { op, path: path.filter(|path| is_recorded(path))?, other: Vec::new() })
     }
 
-    fn two(op: u8, path: Option<Vec<u8>>, other: Option<Vec<u8>>) -> Option<Step> {
+    fn two(op: u8, path: Option<Vec<u8>>, other: Option<Vec<u8>>) -> Option<NameCall> {
         let (path, other) = (path?, other?);
-        (is_recorded(&path) || is_recorded(&other)).then_some(Step { op, path, other })
+        (is_recorded(&path) || is_recorded(&other)).then_some(NameCall { op, path, other })
     }
 
-    fn xattr(op: u8, path: Option<Vec<u8>>, name: u64) -> Option<Step> {
+    fn xattr(op: u8, path: Option<Vec<u8>>, name: u64) -> Option<NameCall> {
         let other = user::c_string(name)?;
-        Some(Step { other, ..Step::one(op, path)? })
+        Some(NameCall { other, ..NameCall::one(op, path)? })
     }
 }
 
@@ -129,39 +129,39 @@ fn is_of_names(number: u64) -> bool {
     )
 }
 
-fn step(call: Call) -> Option<Step> {
+fn step(call: Call) -> Option<NameCall> {
     let [a0, a1, a2, a3, a4, _] = call.args;
     let here = |pointer| path_at(AT_FDCWD, pointer);
     let at = |directory: u64, pointer| path_at(directory as i32, pointer);
     match call.nr {
-        nr::UNLINK => Step::one(file::UNLINK, here(a0)),
-        nr::UNLINKAT if a2 & AT_REMOVEDIR != 0 => Step::one(file::RMDIR, at(a0, a1)),
-        nr::UNLINKAT => Step::one(file::UNLINK, at(a0, a1)),
-        nr::RMDIR => Step::one(file::RMDIR, here(a0)),
-        nr::RENAME => Step::two(file::RENAME, here(a0), here(a1)),
-        nr::RENAMEAT2 if a4 & RENAME_EXCHANGE != 0 => Step::two(file::EXCHANGE, at(a0, a1), at(a2, a3)),
-        nr::RENAMEAT | nr::RENAMEAT2 => Step::two(file::RENAME, at(a0, a1), at(a2, a3)),
-        nr::LINK => Step::two(file::LINK, here(a0), here(a1)),
-        nr::LINKAT if a4 & AT_EMPTY_PATH != 0 => Step::two(file::LINK, behind(a0 as i32), at(a2, a3)),
-        nr::LINKAT => Step::two(file::LINK, at(a0, a1), at(a2, a3)),
-        nr::MKDIR => Step::one(file::MKDIR, here(a0)),
-        nr::MKDIRAT => Step::one(file::MKDIR, at(a0, a1)),
-        nr::SYMLINK => Some(Step { other: user::c_string(a0)?, ..Step::one(file::SYMLINK, here(a1))? }),
-        nr::SYMLINKAT => Some(Step { other: user::c_string(a0)?, ..Step::one(file::SYMLINK, at(a1, a2))? }),
-        nr::MKNOD if a1 & S_IFMT == S_IFREG || a1 & S_IFMT == 0 => Step::one(file::OPEN, here(a0)),
-        nr::MKNODAT if a2 & S_IFMT == S_IFREG || a2 & S_IFMT == 0 => Step::one(file::OPEN, at(a0, a1)),
-        nr::CHMOD => Step::one(file::MODE, here(a0)),
-        nr::FCHMOD => Step::one(file::MODE, behind(a0 as i32)),
-        nr::FCHMODAT | nr::FCHMODAT2 => Step::one(file::MODE, at(a0, a1)),
-        nr::SETXATTR | nr::REMOVEXATTR => Step::xattr(file::CHANGE_XATTR, here(a0), a1),
-        nr::LSETXATTR | nr::LREMOVEXATTR => Step::xattr(file::LCHANGE_XATTR, here(a0), a1),
-        nr::FSETXATTR | nr::FREMOVEXATTR => Step::xattr(file::CHANGE_XATTR, behind(a0 as i32), a1),
+        nr::UNLINK => NameCall::one(file::UNLINK, here(a0)),
+        nr::UNLINKAT if a2 & AT_REMOVEDIR != 0 => NameCall::one(file::RMDIR, at(a0, a1)),
+        nr::UNLINKAT => NameCall::one(file::UNLINK, at(a0, a1)),
+        nr::RMDIR => NameCall::one(file::RMDIR, here(a0)),
+        nr::RENAME => NameCall::two(file::RENAME, here(a0), here(a1)),
+        nr::RENAMEAT2 if a4 & RENAME_EXCHANGE != 0 => NameCall::two(file::EXCHANGE, at(a0, a1), at(a2, a3)),
+        nr::RENAMEAT | nr::RENAMEAT2 => NameCall::two(file::RENAME, at(a0, a1), at(a2, a3)),
+        nr::LINK => NameCall::two(file::LINK, here(a0), here(a1)),
+        nr::LINKAT if a4 & AT_EMPTY_PATH != 0 => NameCall::two(file::LINK, behind(a0 as i32), at(a2, a3)),
+        nr::LINKAT => NameCall::two(file::LINK, at(a0, a1), at(a2, a3)),
+        nr::MKDIR => NameCall::one(file::MKDIR, here(a0)),
+        nr::MKDIRAT => NameCall::one(file::MKDIR, at(a0, a1)),
+        nr::SYMLINK => Some(NameCall { other: user::c_string(a0)?, ..NameCall::one(file::SYMLINK, here(a1))? }),
+        nr::SYMLINKAT => Some(NameCall { other: user::c_string(a0)?, ..NameCall::one(file::SYMLINK, at(a1, a2))? }),
+        nr::MKNOD if a1 & S_IFMT == S_IFREG || a1 & S_IFMT == 0 => NameCall::one(file::OPEN, here(a0)),
+        nr::MKNODAT if a2 & S_IFMT == S_IFREG || a2 & S_IFMT == 0 => NameCall::one(file::OPEN, at(a0, a1)),
+        nr::CHMOD => NameCall::one(file::MODE, here(a0)),
+        nr::FCHMOD => NameCall::one(file::MODE, behind(a0 as i32)),
+        nr::FCHMODAT | nr::FCHMODAT2 => NameCall::one(file::MODE, at(a0, a1)),
+        nr::SETXATTR | nr::REMOVEXATTR => NameCall::xattr(file::CHANGE_XATTR, here(a0), a1),
+        nr::LSETXATTR | nr::LREMOVEXATTR => NameCall::xattr(file::LCHANGE_XATTR, here(a0), a1),
+        nr::FSETXATTR | nr::FREMOVEXATTR => NameCall::xattr(file::CHANGE_XATTR, behind(a0 as i32), a1),
         _ => None,
     }
 }
 
 /// An open that makes or empties a file.
-pub fn opening(call: Call) -> Option<Step> {
+pub fn opening(call: Call) -> Option<NameCall> {
     if !on() {
         return None;
     }
@@ -182,17 +182,17 @@ pub fn opening(call: Call) -> Option<Step> {
         }
         _ => {}
     }
-    Step::one(file::OPEN, Some(path))
+    NameCall::one(file::OPEN, Some(path))
 }
 
 /// `truncate` of a file that is no pool.
-pub fn truncating(call: Call) -> Option<Step> {
+pub fn truncating(call: Call) -> Option<NameCall> {
     if !on() {
         return None;
     }
     let path = path_at(AT_FDCWD, call.args[0])?;
     stat_of(&path).filter(|stat| pools::find(stat).is_none())?;
-    Step::one(file::TRUNCATE, Some(path))
+    NameCall::one(file::TRUNCATE, Some(path))
 }
 
 fn stat_of(path: &[u8]) -> Option<Stat> {
@@ -203,7 +203,7 @@ fn stat_of(path: &[u8]) -> Option<Stat> {
 }
 
 /// Lets the kernel do the call while nobody else changes names, and the host looks before and after.
-pub fn carry_out(thread: &mut Thread, call: Call, step: &Step) -> i64 {
+pub fn carry_out(thread: &mut Thread, call: Call, step: &NameCall) -> i64 {
     let header = Header { aux: step.op, ..event::header(thread, kind::FILE_AFTER) };
     let mut order = ring::order(thread);
     announce(&mut order, step);
@@ -219,7 +219,7 @@ pub fn carry_out(thread: &mut Thread, call: Call, step: &Step) -> i64 {
     result
 }
 
-fn announce(order: &mut Order<'_>, step: &Step) {
+fn announce(order: &mut Order<'_>, step: &NameCall) {
     let thread = order.thread().number as u16;
     let header = Header { kind: kind::FILE_BEFORE, aux: step.op, thread, ..Header::default() };
     order.write(header, &[&(step.path.len() as u32).to_le_bytes(), &step.path, &step.other]);
@@ -239,7 +239,7 @@ pub fn written_file(thread: &mut Thread, fd: i32) -> Option<Stat> {
     if is_known(&stat) {
         return Some(stat);
     }
-    let step = Step::one(file::WRITE, behind(fd))?;
+    let step = NameCall::one(file::WRITE, behind(fd))?;
     announce(&mut ring::order(thread), &step);
     note_known(&stat);
     Some(stat)

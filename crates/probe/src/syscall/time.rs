@@ -114,6 +114,11 @@ pub fn has_waited() {
     ring::control().virtual_queries.store(0, Ordering::Relaxed);
 }
 
+/// A wait that began when the virtual clock showed `begun` has taken `ns`. Others may have moved the clock meanwhile.
+pub fn has_slept(begun: u64, ns: u64) {
+    advance(|v| v.max(vt::after_sleep(begun, ns)));
+}
+
 /// A clock of the kernel's.
 pub fn real(clock: i32) -> u64 {
     let mut time: TimeSpec = [0; 2];
@@ -146,6 +151,7 @@ fn sleep(thread: &mut Thread, call: Call, until: Option<i32>, time: u64) -> i64 
         Some(clock) => ns.saturating_sub(vt::clock_ns(clock, now())),
         None => ns,
     };
+    let begun = now();
     if ring::control().many_tasks.load(Ordering::Relaxed) != 0 || timers::armed() {
         let (seconds, part) = vt::split(left);
         let limit: TimeSpec = [seconds, part];
@@ -161,7 +167,7 @@ fn sleep(thread: &mut Thread, call: Call, until: Option<i32>, time: u64) -> i64 
     has_waited();
     match until {
         Some(clock) => advance(|v| vt::after_sleep_until(v, clock, ns)),
-        None => advance(|v| vt::after_sleep(v, ns)),
+        None => has_slept(begun, ns),
     }
     0
 }
@@ -200,10 +206,11 @@ fn futex(thread: &mut Thread, mut call: Call, virtual_time: bool) -> i64 {
         };
         call.args[3] = limit.as_ptr() as u64;
     }
+    let begun = now();
     let result = if virtual_time && may_wait { waits::pass_measured(thread, call) } else { call.pass(thread) };
     if let (Some((clock, asked)), true) = (end, result == -ETIMEDOUT) {
         if command == WAIT {
-            advance(|v| vt::after_sleep(v, asked));
+            has_slept(begun, asked);
         } else {
             advance(|v| vt::after_sleep_until(v, clock, asked));
         }

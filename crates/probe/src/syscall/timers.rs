@@ -48,10 +48,10 @@ pub fn after_fork() {
     ARMED.reset(Vec::new());
 }
 
-/// Moves the virtual clock to where timers have gone off.
-pub fn catch_up() {
+/// Moves the virtual clock to where timers have gone off; whether one has.
+pub fn catch_up() -> bool {
     if !armed() {
-        return;
+        return false;
     }
     let real_now = real(CLOCK_MONOTONIC);
     let mut latest = 0;
@@ -74,6 +74,7 @@ pub fn catch_up() {
         advance(|ns| ns.max(latest));
         super::time::has_waited();
     }
+    latest != 0
 }
 
 /// `alarm`, `setitimer`, `timer_settime`, `timerfd_settime`.

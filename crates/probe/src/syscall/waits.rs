@@ -1,5 +1,6 @@
 //! Waits with a time limit, and other waits. They take their real time; what was waited moves the virtual clock: by the whole limit if it ran
-//! out, else by the real time, if that was long.
+//! out, else by the real time, if that was long and no timer of the program ended it. Threads that wait at the same time do not add up: when a wait
+//! ends, the clock shows at least what it showed at its beginning and what was waited.
 
 use core::sync::atomic::Ordering;
 
@@ -8,7 +9,8 @@ use wire::virtual_time as vt;
 use super::buffers;
 use super::dispatch::Call;
 use super::time::{
-    CLOCK_MONOTONIC, CLOCK_REALTIME, ETIMEDOUT, TimeSpec, advance, has_waited, in_real_time, now, real, time_at,
+    CLOCK_MONOTONIC, CLOCK_REALTIME, ETIMEDOUT, TimeSpec, advance, has_slept, has_waited, in_real_time, now, real,
+    time_at,
 };
 use super::timers;
 use crate::load::user;
@@ -58,6 +60,7 @@ pub fn answer(thread: &mut Thread, mut call: Call) -> i64 {
         nr::FUTEX_WAITV => absolute(&mut call, 3, e as i32),
         _ => Limit::None,
     };
+    let begun = now();
     let result = pass_measured(thread, call);
     let ran_out = match call.nr {
         nr::POLL
@@ -74,7 +77,7 @@ pub fn answer(thread: &mut Thread, mut call: Call) -> i64 {
         _ => false,
     };
     match limit {
-        Limit::After(ns) if ran_out => advance(|v| vt::after_sleep(v, ns)),
+        Limit::After(ns) if ran_out => has_slept(begun, ns),
         Limit::At(clock, asked) if ran_out => advance(|v| vt::after_sleep_until(v, clock, asked)),
         _ => {}
     }
@@ -84,12 +87,13 @@ pub fn answer(thread: &mut Thread, mut call: Call) -> i64 {
 
 /// A call on a socket (or anything else that may have a limit of its own) that came back with nothing.
 pub fn on_socket(thread: &mut Thread, call: Call) -> i64 {
+    let begun = now();
     let result = buffers::pass(thread, call);
     if result == -EAGAIN
         && let Some(ns) = socket_limit(call)
     {
         has_waited();
-        advance(|v| vt::after_sleep(v, ns));
+        has_slept(begun, ns);
     }
     result
 }
@@ -120,19 +124,19 @@ fn socket_limit(call: Call) -> Option<u64> {
 /// Makes a call that may wait. A long wait moves the virtual clock, in steps; one whose limit runs out does not, since the caller moves it by
 /// the limit.
 pub fn pass_measured(thread: &mut Thread, call: Call) -> i64 {
-    let start = real(CLOCK_MONOTONIC);
+    let (start, begun) = (real(CLOCK_MONOTONIC), now());
     let result = if call.nr == nr::FUTEX { call.pass(thread) } else { buffers::pass(thread, call) };
     let waited = real(CLOCK_MONOTONIC).saturating_sub(start);
-    timers::catch_up();
+    let rang = timers::catch_up();
     let nothing = result == 0 && call.nr != nr::FUTEX;
-    if nothing || matches!(-result, EAGAIN | ETIMEDOUT) {
+    if rang || nothing || matches!(-result, EAGAIN | ETIMEDOUT) {
         has_waited();
     } else if waited >= vt::WAIT_COUNTS_NS {
         has_waited();
         let all = &ring::control().virtual_waited;
         let before = all.fetch_add(waited, Ordering::Relaxed);
         let steps = (before + waited) / vt::WAIT_STEP_NS - before / vt::WAIT_STEP_NS;
-        advance(|v| vt::after_sleep(v, steps * vt::WAIT_STEP_NS));
+        has_slept(begun, steps * vt::WAIT_STEP_NS);
     }
     result
 }

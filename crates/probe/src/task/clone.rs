@@ -3,6 +3,7 @@
 //! A task that shares the memory (a thread, a `vfork` child) starts on an engine stack of its own, with the program's
 //! registers in its own [`Thread`]. A task with a copy of the memory goes on in the copy of this very function.
 
+use alloc::boxed::Box;
 use alloc::sync::Arc;
 use core::sync::atomic::Ordering;
 
@@ -50,7 +51,7 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
     let is_thread = request.has(CLONE_THREAD);
     let number = number::next_thread(thread);
     let process = if is_thread { thread.process } else { number::next_process() };
-    let child = Thread::create(number, process);
+    let mut child = Thread::create(number, process);
     child.regs = thread.regs;
     child.regs.rax = 0;
     if request.stack != 0 {
@@ -68,7 +69,7 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
         child.signals.alternate = thread.signals.alternate;
     }
 
-    started::leave_note(child, (!is_thread).then_some(thread.process));
+    started::leave_note(&child, (!is_thread).then_some(thread.process));
     if is_thread {
         exit::count_thread();
         let parent = thread.number;
@@ -80,6 +81,8 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
     }
     signal::block_all();
     let (call, args) = request.call(child.stack_base, child.engine_rsp);
+    // From here on it is the child's.
+    let child = Box::into_raw(child);
     // SAFETY: the child's structure and stack are complete; signals are blocked until it has installed them.
     let result = unsafe { start_on_own_stack(call, &args, child) };
     if result < 0 && is_thread {
@@ -94,7 +97,7 @@ fn share(thread: &mut Thread, mut request: Request) -> i64 {
     }
     if result < 0 || request.has(CLONE_VFORK) {
         // SAFETY: there is no such task, or it has left this memory: the kernel held us until then.
-        unsafe { exit::free(child) };
+        unsafe { exit::free(&mut *child) };
     }
     signal::unblock(thread);
     result

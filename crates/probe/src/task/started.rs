@@ -38,9 +38,9 @@ unsafe extern "C" {
 /// # Safety
 /// `child` must be complete but for what [`Thread::install`] sets, signals must be blocked, and `args` must name the
 /// child's engine stack.
-pub unsafe fn start_on_own_stack(number: u64, args: &[u64; 6], child: &mut Thread) -> i64 {
+pub unsafe fn start_on_own_stack(number: u64, args: &[u64; 6], child: *mut Thread) -> i64 {
     // SAFETY: stated above.
-    unsafe { task_clone(number, args.as_ptr(), child.this) }
+    unsafe { task_clone(number, args.as_ptr(), child as u64) }
 }
 
 /// What the new task must know besides its structure lies at the far end of its stack: 0, or the number of the parent

@@ -1,6 +1,6 @@
 //! Takes records out of the ring until no process of the run is left.
 
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use supervise::probe::{Shared, futex_wait, futex_wake};
@@ -82,12 +82,10 @@ impl Collector<'_> {
 
     fn sleep(&self, tail: u64, longest: Duration) {
         let control = self.shared.control();
-        let bell = control.doorbell.load(Ordering::SeqCst);
-        control.host_sleeps.store(1, Ordering::SeqCst);
-        if control.head.load(Ordering::SeqCst) == tail && !self.all_ended.load(Ordering::SeqCst) {
-            futex_wait(&control.doorbell, bell, longest);
-        }
-        control.host_sleeps.store(0, Ordering::SeqCst);
+        let nothing_new = || control.head.load(Ordering::SeqCst) == tail && !self.all_ended.load(Ordering::SeqCst);
+        wire::ring::sleep(&control.doorbell, &control.host_sleeps, nothing_new, |bell, before| {
+            futex_wait(bell, before, longest);
+        });
     }
 
     /// Translates the records from `tail` to `head`.
@@ -127,11 +125,6 @@ impl Collector<'_> {
     fn give_back(&self, tail: u64) {
         let control = self.shared.control();
         control.tail.store(tail, Ordering::Release);
-        // Pairs with the producer's: it sets `probe_sleeps`, then looks at `tail` once more.
-        fence(Ordering::SeqCst);
-        if control.probe_sleeps.load(Ordering::Relaxed) != 0 {
-            control.tail_moved.fetch_add(1, Ordering::SeqCst);
-            futex_wake(&control.tail_moved);
-        }
+        wire::ring::wake(&control.tail_moved, &control.probe_sleeps, futex_wake);
     }
 }

@@ -5,7 +5,7 @@ use wire::record::{Header, kind};
 
 use super::payload::Payload;
 use super::translate::{Refusal, Translator};
-use crate::file_book::{Change, FileKey, Step};
+use crate::file_book::{Change, FileKey, NameChange};
 
 impl Translator<'_> {
     pub(super) fn file_change(&mut self, header: &Header, bytes: &[u8]) -> Result<(), Refusal> {
@@ -17,7 +17,7 @@ impl Translator<'_> {
                 let cut = || Refusal::Damaged("a path that is cut");
                 let (path, other) = payload.0.split_at_checked(len).ok_or_else(cut)?;
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                let step = Step { op: header.aux, path: text(path), other: text(other) };
+                let step = NameChange { op: header.aux, path: text(path), other: text(other) };
                 self.book.before(&mut self.writer, thread, step)?;
                 Ok(())
             }

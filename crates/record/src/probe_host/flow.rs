@@ -73,6 +73,7 @@ impl Translator<'_> {
                 let thread = ThreadId(header.thread.into());
                 match header.aux {
                     0 => flow.sink.sent(thread, header.address, bytes),
+                    2 => flow.sink.taken(thread, header.address, bytes.len() as u64),
                     _ => flow.sink.received(thread, header.address, bytes),
                 }
                 Ok(())

@@ -2,7 +2,7 @@
 
 use trace::event::{Place, PoolId, PoolOffset};
 
-/// A range of addresses that shows a stretch of a pool.
+/// A range of addresses that shows a byte range of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Mapping {
     start: u64,
@@ -64,7 +64,7 @@ impl Mappings {
         self.search(address).filter(|m| address.saturating_add(len) <= m.end).map(|m| m.place(address))
     }
 
-    /// Cuts `len` bytes at `address` at the borders of mappings; what is not PM is left out.
+    /// Cuts `len` bytes at `address` at the boundaries of mappings; what is not PM is left out.
     pub fn pieces(&mut self, address: u64, len: u64) -> Vec<(Place, std::ops::Range<usize>)> {
         let end = address.saturating_add(len);
         let overlapping = self.sorted.iter().filter(|m| m.start < end && m.end > address);

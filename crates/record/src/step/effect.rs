@@ -10,7 +10,7 @@ use super::table;
 use super::unknown::{self, MaskMove};
 use super::xstate::{self, ExtendedState};
 
-/// A stretch of memory.
+/// A byte range in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     pub address: u64,

@@ -11,7 +11,7 @@ use super::kernel::SystemCall;
 use super::pools;
 use super::ptrace::{self, Tid};
 use super::session::{Session, Task};
-use crate::file_book::{FileKey, Step};
+use crate::file_book::{FileKey, NameChange};
 
 /// Says what is about to happen, if it is of this kind.
 pub fn before(session: &mut Session, task: &Task, call: &mut SystemCall) -> Result<(), StepError> {
@@ -38,19 +38,20 @@ pub fn after(session: &mut Session, task: &mut Task, call: &SystemCall) -> Resul
     Ok(())
 }
 
-fn step_of(session: &Session, tid: Tid, call: &SystemCall) -> Option<Step> {
+fn step_of(session: &Session, tid: Tid, call: &SystemCall) -> Option<NameChange> {
     let [a0, a1, a2, a3, a4, _] = call.args;
     let here = |pointer| path_at(tid, None, pointer);
     let at = |directory: u64, pointer| path_at(tid, Some(directory), pointer);
     let behind = |fd| pools::path_of(tid, fd);
     let text = |pointer| Some(String::from_utf8_lossy(&ptrace::read_text(tid, pointer).ok()?).into_owned());
-    let one =
-        |op, path: Option<String>| Some(Step { op, path: path.filter(|path| recorded(path))?, other: String::new() });
+    let one = |op, path: Option<String>| {
+        Some(NameChange { op, path: path.filter(|path| recorded(path))?, other: String::new() })
+    };
     let two = |op, path: Option<String>, other: Option<String>| {
-        let step = Step { op, path: path?, other: other? };
+        let step = NameChange { op, path: path?, other: other? };
         (recorded(&step.path) || recorded(&step.other)).then_some(step)
     };
-    let with = |op, path, text: Option<String>| Some(Step { other: text?, ..one(op, path)? });
+    let with = |op, path, text: Option<String>| Some(NameChange { other: text?, ..one(op, path)? });
     let opens = |path: Option<String>, flags: u64| {
         let (path, flags) = (path?, flags as i32);
         let makes = flags & libc::O_CREAT != 0;
@@ -149,13 +150,13 @@ pub fn content_changed(
     (fd, file): (u64, FileId),
     (start, len): (u64, u64),
 ) -> Result<(), StepError> {
-    const BORDER: u64 = 4096;
+    const PAGE: u64 = 4096;
     let Ok(own) = fs::File::open(format!("/proc/{}/fd/{}", task.tid.0, (fd as u32).cast_signed())) else {
         return Ok(());
     };
     let mut at = start;
     while at < start + len {
-        let part = (BORDER - at % BORDER).min(start + len - at);
+        let part = (PAGE - at % PAGE).min(start + len - at);
         let mut bytes = vec![0; part as usize];
         let got = own.read_at(&mut bytes, at).unwrap_or(0);
         bytes.truncate(got);

@@ -11,7 +11,7 @@ use trace::event::{ContextId, WatchId};
 
 /// An active call.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct ActiveCall {
     /// Where the return address lies.
     slot: u64,
     pub return_to: u64,
@@ -33,7 +33,7 @@ pub enum HandlerStack {
 #[derive(Clone, Debug, Default)]
 struct Level {
     stack: Option<HandlerStack>,
-    frames: Vec<Frame>,
+    frames: Vec<ActiveCall>,
 }
 
 impl Level {
@@ -65,13 +65,13 @@ impl ShadowStack {
     }
 
     /// The frames of the current level, outermost first.
-    pub fn path(&mut self) -> &mut [Frame] {
+    pub fn path(&mut self) -> &mut [ActiveCall] {
         &mut self.top().frames
     }
 
     /// A call has stored its return address at `slot`.
     pub fn call(&mut self, slot: u64, return_to: u64) {
-        self.top().frames.push(Frame { slot, return_to, context: None, watch: None });
+        self.top().frames.push(ActiveCall { slot, return_to, context: None, watch: None });
     }
 
     /// A signal handler begins.
@@ -87,7 +87,7 @@ impl ShadowStack {
     }
 
     /// The innermost frame, if the stack pointer has left it.
-    pub fn left_frame(&mut self, rsp: u64) -> Option<&Frame> {
+    pub fn left_frame(&mut self, rsp: u64) -> Option<&ActiveCall> {
         if !self.top().holds(rsp) {
             return None;
         }

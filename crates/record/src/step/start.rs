@@ -32,7 +32,7 @@ impl Drop for Supervisor {
 }
 
 /// Everything that supervisor and target need, made before they exist.
-struct Plan {
+struct StartPlan {
     path: CString,
     arguments: Vec<*const c_char>,
     environment: Vec<*const c_char>,
@@ -56,7 +56,7 @@ pub fn start(target: &Target) -> Result<(Supervisor, Tid), StepError> {
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let map = |id: u32| if user == 0 { Vec::new() } else { format!("{id} {id} 1").into_bytes() };
     let user_namespace = if user == 0 { 0 } else { libc::CLONE_NEWUSER };
-    let mut plan = Plan {
+    let mut plan = StartPlan {
         path: CString::new(target.path.as_os_str().as_bytes()).map_err(|error| failed(error.into()))?,
         arguments: pointers(&target.arguments),
         environment: pointers(&target.environment),
@@ -95,7 +95,7 @@ fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
 }
 
 /// Starts the supervisor and finds its child.
-fn start_supervisor(plan: &Plan) -> io::Result<(Supervisor, Tid)> {
+fn start_supervisor(plan: &StartPlan) -> io::Result<(Supervisor, Tid)> {
     // SAFETY: a bare fork; the child runs `keep`, which neither allocates nor returns.
     let pid = unsafe { libc::syscall(libc::SYS_clone, i64::from(plan.namespaces | libc::SIGCHLD), 0, 0, 0, 0) } as i32;
     match pid {
@@ -119,7 +119,7 @@ fn start_supervisor(plan: &Plan) -> io::Result<(Supervisor, Tid)> {
 }
 
 /// The supervisor's life.
-fn keep(plan: &Plan) -> ! {
+fn keep(plan: &StartPlan) -> ! {
     // SAFETY: system calls on data that the plan owns, and on locals.
     unsafe {
         libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL);
@@ -156,7 +156,7 @@ fn own_group() {
 }
 
 /// Identity maps for a user namespace, and a `/proc` that shows the new PID namespace.
-fn isolate(plan: &Plan) -> bool {
+fn isolate(plan: &StartPlan) -> bool {
     // user_namespaces(7): without privilege, setgroups must be denied before gid_map can be written.
     let mapped = plan.uid_map.is_empty()
         || write_file(c"/proc/self/setgroups".as_ptr(), b"deny")
@@ -182,7 +182,7 @@ fn write_file(path: *const c_char, text: &[u8]) -> bool {
 }
 
 /// The target's process up to its exec.
-fn become_target(plan: &Plan) -> ! {
+fn become_target(plan: &StartPlan) -> ! {
     let mut permission = 0_u8;
     // SAFETY: system calls on data that the plan owns; the arrays end with null pointers.
     unsafe {

@@ -24,7 +24,7 @@ use crate::space::Space;
 use supervise::cancel::Cancel;
 use supervise::limits::Limits;
 use supervise::supervised::{Ended, Start, Supervised, Surroundings};
-use supervise::supervisor::{Group, KernelLimits, Stage};
+use supervise::supervisor::{Group, KernelLimits, StartStage};
 
 /// Runs recoveries natively. One serves all threads.
 #[derive(Clone, Debug)]
@@ -184,7 +184,7 @@ impl Session {
 
     /// After a refused mount: the next best method is in place. (Recovery has not begun then.)
     fn falls_back(&mut self, ended: &Ended) -> Result<bool, NativeError> {
-        let Some((Stage::Mounts, error)) = &ended.failed else { return Ok(false) };
+        let Some((StartStage::Mounts, error)) = &ended.failed else { return Ok(false) };
         self.isolation.refused.push(format!("{}: {error}", self.isolation.method));
         self.isolation.method = match self.isolation.method {
             Method::Overlay => Method::Bind,
@@ -232,12 +232,12 @@ fn check_started(ended: &Ended, command: &Command, words: &Words) -> Result<(), 
     let Some((stage, error)) = &ended.failed else { return Ok(()) };
     let source = std::io::Error::from_raw_os_error(error.raw_os_error().unwrap_or(libc::EIO));
     Err(match stage {
-        Stage::Exec => NativeError::Exec { program: words.executable.clone(), source },
-        Stage::Directory => NativeError::Directory { dir: command.dir.clone(), source },
-        Stage::Fork => NativeError::System { what: "start a process", source },
-        Stage::Descriptors => NativeError::System { what: "connect the standard streams", source },
-        Stage::UserMaps => NativeError::Isolate { what: "map the user into its namespace", source },
-        Stage::Proc => NativeError::Isolate { what: "mount /proc", source },
+        StartStage::Exec => NativeError::Exec { program: words.executable.clone(), source },
+        StartStage::Directory => NativeError::Directory { dir: command.dir.clone(), source },
+        StartStage::Fork => NativeError::System { what: "start a process", source },
+        StartStage::Descriptors => NativeError::System { what: "connect the standard streams", source },
+        StartStage::UserMaps => NativeError::Isolate { what: "map the user into its namespace", source },
+        StartStage::Proc => NativeError::Isolate { what: "mount /proc", source },
         _ => NativeError::Isolate { what: "make mounts private", source },
     })
 }

@@ -10,6 +10,6 @@ mod run;
 mod stop;
 mod watch;
 
-pub use reference::{ReferenceRun, Step};
+pub use reference::{ReferenceRun, ReferenceStep};
 pub use run::{Server, ServerError};
 pub use stop::Arrival;

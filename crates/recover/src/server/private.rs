@@ -39,15 +39,15 @@ impl Private {
         Ok(std::mem::replace(&mut self.at_fork, ForkPoint::take(&self.folders)?))
     }
 
-    /// Back to a fork point before: takes away what was left since. False as for [`restore`](Self::restore).
-    pub fn back_to(&mut self, before: ForkPoint, engine: &ForkServer) -> bool {
+    /// Back to a fork point before: takes away what was left since.
+    pub fn back_to(&mut self, before: ForkPoint, engine: &ForkServer) -> Restored {
         self.at_fork = before;
         self.restore(engine)
     }
 
-    /// Takes away what a run has left. False if that cannot be done and the server must start anew.
-    pub fn restore(&self, engine: &ForkServer) -> bool {
+    /// Takes away what a run has left.
+    pub fn restore(&self, engine: &ForkServer) -> Restored {
         // What cannot be looked at may be anything.
-        matches!(self.at_fork.restore(&self.folders, &engine.root()), Ok(Restored::Yes))
+        self.at_fork.restore(&self.folders, &engine.root()).unwrap_or(Restored::No)
     }
 }

@@ -6,13 +6,14 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use supervise::fork_server::{ForkServer, Stage};
+use supervise::fork_server::{ForkServer, ServerState};
 use wire::recover::reference;
 
 use super::private::Private;
 use super::report::{end, noted, report};
 use super::run::{ALLOWANCE, Server, ServerError, set_limits, system, wait_status};
 use super::watch::BETWEEN_LOOKS;
+use crate::leftovers::Restored;
 use crate::report::RunReport;
 use crate::slot::Slot;
 use supervise::limits::Limits;
@@ -20,7 +21,7 @@ use verdict::end::End;
 
 /// Where the process of a reference run is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ReferenceStep {
     /// At the next boundary, with what it wrote on the way.
     Boundary(Vec<u8>),
     /// It has ended, and wrote this before.
@@ -46,7 +47,7 @@ impl Server {
         operations: Vec<Range<u64>>,
         limits: &Limits,
         ends: bool,
-    ) -> Result<(ReferenceRun<'_>, Step), ServerError> {
+    ) -> Result<(ReferenceRun<'_>, ReferenceStep), ServerError> {
         let (engine, private) = self.launch(if ends { reference::ENDS } else { reference::ANSWERS })?;
         slot.tell(&engine);
         set_limits(&engine, limits);
@@ -68,13 +69,13 @@ impl ReferenceRun<'_> {
         let stage = self.wait()?;
         self.refusal()?;
         let end = match stage {
-            Stage::Done => end(&self.engine, self.engine.recovery().status.load(Ordering::Acquire), &self.limits),
-            Stage::Late => End::Hung,
+            ServerState::Done => end(&self.engine, self.engine.recovery().status.load(Ordering::Acquire), &self.limits),
+            ServerState::Late => End::Hung,
             _ => return Err(ServerError::Silent),
         };
         let report = report(&self.engine, end, &noted(&self.engine), started.elapsed());
         let report = self.server.with_output(report, &self.limits)?;
-        if stage == Stage::Done && !self.private.restore(&self.engine) {
+        if stage == ServerState::Done && self.private.restore(&self.engine) == Restored::No {
             let text =
                 "an operation changes or deletes files beside the pools, which a reference run cannot keep apart";
             return Err(ServerError::Refused(text.to_owned()));
@@ -83,19 +84,19 @@ impl ReferenceRun<'_> {
     }
 
     /// The process itself takes the next operation.
-    pub fn go_on(&mut self) -> Result<Step, ServerError> {
+    pub fn go_on(&mut self) -> Result<ReferenceStep, ServerError> {
         self.server.clear_output()?;
         self.engine.give(&self.operations);
         self.engine.go_on();
         self.arrive()
     }
 
-    fn wait(&self) -> Result<Stage, ServerError> {
+    fn wait(&self) -> Result<ServerState, ServerError> {
         let until = Instant::now() + self.limits.wall + ALLOWANCE;
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let stage = self.engine.wait(BETWEEN_LOOKS.min(left));
-            if stage != Stage::Late || left.is_zero() {
+            if stage != ServerState::Late || left.is_zero() {
                 return Ok(stage);
             }
             if self.server.cancel.is_cancelled() {
@@ -104,22 +105,24 @@ impl ReferenceRun<'_> {
         }
     }
 
-    fn arrive(&mut self) -> Result<Step, ServerError> {
+    fn arrive(&mut self) -> Result<ReferenceStep, ServerError> {
         let stage = self.wait()?;
         if let Some(error) = self.engine.start_error() {
             return Err(error.into());
         }
         self.refusal()?;
         let end = match stage {
-            Stage::Boundary => None,
-            Stage::Ended(status) => Some(end(&self.engine, wait_status(status), &self.limits)),
-            Stage::Late => Some(End::Hung),
-            Stage::Ready | Stage::Once | Stage::Done | Stage::Stopped => return Err(ServerError::Silent),
+            ServerState::Boundary => None,
+            ServerState::Ended(status) => Some(end(&self.engine, wait_status(status), &self.limits)),
+            ServerState::Late => Some(End::Hung),
+            ServerState::Ready | ServerState::Once | ServerState::Done | ServerState::Stopped => {
+                return Err(ServerError::Silent);
+            }
         };
         let output = self.server.written(&self.limits)?;
         Ok(match end {
-            None => Step::Boundary(output),
-            Some(end) => Step::Ended(end, output),
+            None => ReferenceStep::Boundary(output),
+            Some(end) => ReferenceStep::Ended(end, output),
         })
     }
 

@@ -49,6 +49,11 @@ pub(super) fn noted(engine: &ForkServer) -> Noted {
     }
 }
 
+/// Processes of the run were there when its first one had ended, and were killed.
+pub(super) fn left_running(engine: &ForkServer) -> bool {
+    engine.recovery().flags.load(Ordering::Acquire) & flag::LEFT_RUNNING != 0
+}
+
 /// How a run with this `wait` status ended.
 pub(super) fn end(engine: &ForkServer, status: i32, limits: &Limits) -> End {
     let recovery = engine.recovery();

@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use supervise::cancel::Cancel;
-use supervise::fork_server::{ForkServer, Setup, Stage};
+use supervise::fork_server::{ForkServer, ServerState, Setup};
 use supervise::limits::{Limits, OUTPUT_ENDS_RUN};
 use supervise::memory_file;
 use supervise::mounts::Mounts;
@@ -24,11 +24,12 @@ use wire::recover::{NOWHERE, reference};
 use super::attendant::Attendant;
 use super::output::Stream;
 use super::private::{Private, directories};
-use super::report::{Noted, end, noted, path, report};
+use super::report::{Noted, end, left_running, noted, path, report};
 use super::stop::{Arrival, StoppedRun};
 use super::watch::{Watched, watch};
 use crate::command::{Command, Input};
 use crate::folders::Folders;
+use crate::leftovers::Restored;
 use crate::report::RunReport;
 use crate::slot::Slot;
 use verdict::end::{End, Frame, Limit};
@@ -56,6 +57,9 @@ pub(super) fn system(action: &'static str) -> impl Fn(io::Error) -> ServerError 
 
 /// More than a run's own limit: for the machinery around it.
 pub(super) const ALLOWANCE: Duration = Duration::from_secs(20);
+
+/// Between the beginnings of runs in a row.
+const TURN_NS: u64 = 1_000_000;
 
 /// To get to its first use of a pool a program may take so long, however short its runs have been.
 const START_AT_LEAST: Duration = Duration::from_secs(3);
@@ -93,6 +97,12 @@ pub struct Server {
     pub starts: u64,
     /// Where the last run was when a signal ended it, or when its time was over; innermost frame first.
     pub broke_down_at: Vec<Frame>,
+    /// The last run left files in its private folders, or processes: a run that follows it in the same recovery would not find them.
+    pub left_behind: bool,
+    /// How the first process of the last run ended, as `wait` tells it.
+    pub status: i32,
+    /// Which of several runs in a row the next one is: its clock and its random numbers are not those of the others.
+    pub turn: u64,
     /// Why runs have no private folders, if they have none.
     pub not_private: Option<String>,
 }
@@ -150,6 +160,9 @@ impl Server {
             cover: None,
             starts: 0,
             broke_down_at: Vec::new(),
+            left_behind: false,
+            status: 0,
+            turn: 0,
             not_private: None,
         })
     }
@@ -230,6 +243,8 @@ impl Server {
         let engine = &running.engine;
         self.clear_output()?;
         set_limits(engine, limits);
+        engine.recovery().later_ns.store(self.turn * TURN_NS, Ordering::Relaxed);
+        engine.recovery().salt.store(self.turn, Ordering::Relaxed);
         engine.give(self.operations.as_deref().unwrap_or_default());
         if !self.attendant_words.is_empty() {
             if self.attendant.is_none() {
@@ -245,10 +260,10 @@ impl Server {
         let wall = if self.once { limits.wall } else { limits.wall + ALLOWANCE };
         let watched =
             watch(engine, &Limits { wall, ..limits.clone() }, running.memory, &self.cancel, || self.floods(limits))?;
-        if watched == Watched::At(Stage::Stopped) {
+        if watched == Watched::At(ServerState::Stopped) {
             return self.has_stopped(running);
         }
-        let mut done = watched == Watched::At(Stage::Done);
+        let mut done = watched == Watched::At(ServerState::Done);
         // One that hangs inside the recovery gets free when that is ended.
         let attended = match self.attendant.as_mut().filter(|_| done) {
             Some(attendant) => Some(attendant.end().map_err(system("know what it served"))?),
@@ -263,9 +278,9 @@ impl Server {
         self.broke_down_at = path(engine);
         let mut noted = noted(engine);
         let end = match watched {
-            Watched::At(Stage::Done) => end(engine, engine.recovery().status.load(Ordering::Acquire), limits),
-            Watched::At(Stage::Ended(status)) => end(engine, wait_status(status), limits),
-            Watched::At(Stage::Late) => End::Hung,
+            Watched::At(ServerState::Done) => end(engine, engine.recovery().status.load(Ordering::Acquire), limits),
+            Watched::At(ServerState::Ended(status)) => end(engine, wait_status(status), limits),
+            Watched::At(ServerState::Late) => End::Hung,
             Watched::At(_) => return Err(ServerError::Silent),
             Watched::OverLimit(limit) => {
                 // It may be in the middle of anything.
@@ -292,8 +307,11 @@ impl Server {
             last.clear();
             last.extend_from_slice(running.engine.maps());
         }
+        self.status = running.engine.recovery().status.load(Ordering::Acquire);
         // The next run must find nothing of this one.
-        if done && running.private.restore(&running.engine) {
+        let restored = if done { running.private.restore(&running.engine) } else { Restored::No };
+        self.left_behind = restored != Restored::Untouched || left_running(&running.engine);
+        if restored != Restored::No {
             self.running = Some(running);
         }
         Ok(Arrival::Ended(Box::new(report)))
@@ -365,8 +383,8 @@ impl Server {
             return Err(ServerError::Refused(text));
         }
         let end = match watched {
-            Watched::At(stage @ (Stage::Ready | Stage::Once)) => {
-                self.once = stage == Stage::Once;
+            Watched::At(stage @ (ServerState::Ready | ServerState::Once)) => {
+                self.once = stage == ServerState::Once;
                 if let Some((before, _)) = &mut self.cover {
                     *before = engine.maps().to_vec();
                 }
@@ -377,8 +395,8 @@ impl Server {
                 return Ok(Started::Ready(Box::new(Running { engine, private, memory, stopped: None })));
             }
             // It never used a pool: its answer is the same for every crash image.
-            Watched::At(Stage::Ended(status)) => end(&engine, wait_status(status), limits),
-            Watched::At(Stage::Late) => End::Hung,
+            Watched::At(ServerState::Ended(status)) => end(&engine, wait_status(status), limits),
+            Watched::At(ServerState::Late) => End::Hung,
             Watched::At(_) => return Err(ServerError::Silent),
             Watched::OverLimit(limit) => End::OverLimit(limit),
         };

@@ -3,13 +3,13 @@
 use std::sync::atomic::Ordering;
 
 use persistency::line::LineId;
-use supervise::fork_server::Stage;
+use supervise::fork_server::ServerState;
 use supervise::limits::Limits;
 use wire::recover::flag;
 
 use super::report::noted;
 use super::run::{ALLOWANCE, Running, Server, ServerError, system};
-use crate::leftovers::ForkPoint;
+use crate::leftovers::{ForkPoint, Restored};
 use crate::report::RunReport;
 use crate::slot::Slot;
 
@@ -53,9 +53,9 @@ impl Server {
         let Some(mut running) = self.running.take() else { return Ok(()) };
         if let Some(stopped) = running.stopped.take() {
             running.engine.leave();
-            let is_back = running.engine.wait(ALLOWANCE) == Stage::Done;
+            let is_back = running.engine.wait(ALLOWANCE) == ServerState::Done;
             // Otherwise the next run starts the command anew.
-            if !is_back || !running.private.back_to(stopped.before, &running.engine) {
+            if !is_back || running.private.back_to(stopped.before, &running.engine) == Restored::No {
                 return Ok(());
             }
         }

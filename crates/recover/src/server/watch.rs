@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 use supervise::cancel::Cancel;
-use supervise::fork_server::{ForkServer, Stage};
+use supervise::fork_server::{ForkServer, ServerState};
 use supervise::limits::Limits;
 use verdict::end::Limit;
 
@@ -19,7 +19,7 @@ pub(super) const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Watched {
     /// It got there; `Late` if its time was over first.
-    At(Stage),
+    At(ServerState),
     /// Its processes must be ended.
     OverLimit(Limit),
 }
@@ -37,7 +37,7 @@ pub(super) fn watch(
     loop {
         let left = until.saturating_duration_since(Instant::now());
         let stage = engine.wait(BETWEEN_LOOKS.min(left));
-        if stage != Stage::Late {
+        if stage != ServerState::Late {
             return Ok(Watched::At(stage));
         }
         if cancel.is_cancelled() {
@@ -51,7 +51,7 @@ pub(super) fn watch(
             return Ok(Watched::OverLimit(Limit::Memory));
         }
         if left.is_zero() {
-            return Ok(Watched::At(Stage::Late));
+            return Ok(Watched::At(ServerState::Late));
         }
     }
 }

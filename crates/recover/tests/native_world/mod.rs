@@ -171,10 +171,10 @@ pub fn script(path: &Path, text: &str) {
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
-/// This test program with one test to run.
+/// This test program with one test of `native.rs` to run.
 pub fn this_test(name: &str) -> process::Command {
     let mut command = process::Command::new(env::current_exe().unwrap());
-    command.args(["--exact", name]);
+    command.args(["--exact", &format!("native::{name}")]);
     command
 }
 

@@ -6,7 +6,7 @@ use finding::severity::Severity;
 use super::campaign::Campaign;
 use super::run::Run;
 use crate::json::CrashSummary;
-use crate::number::{counted, separated};
+use crate::number::{counted, in_part, separated};
 
 /// A number of the overview.
 #[derive(Debug)]
@@ -96,9 +96,10 @@ fn lead(run: &Run, crashes: usize) -> String {
             separated(crash.states_failing),
         ),
         0 => format!(
-            "Tested {} of {}: recovery coped with all {decided} states of persistent memory that were tried there ({runs} recovery runs).",
+            "Tested {} of {}{}: recovery coped with all {decided} states of persistent memory that were tried there ({runs} recovery runs).",
             separated(crash.points_decided),
             counted(crash.points_wanted, "crash point"),
+            in_part(crash.points_in_part),
         ),
         _ => {
             let each = if crashes == 1 { "The finding is its cause" } else { "Each finding is one cause" };
@@ -117,6 +118,7 @@ pub fn tiles(run: &Run) -> Vec<Tile> {
     if let Some(CrashSummary {
         points_wanted,
         points_decided,
+        points_in_part,
         states_decided,
         states_failing,
         recovery_runs,
@@ -127,7 +129,7 @@ pub fn tiles(run: &Run) -> Vec<Tile> {
         tiles.push(tile(
             "crash points tested",
             separated(*points_decided),
-            format!("of {}", separated(*points_wanted)),
+            format!("of {}{}", separated(*points_wanted), in_part(*points_in_part)),
         ));
         tiles.push(tile("states tested", separated(*states_decided), String::new()));
         tiles.push(tile("failing states", separated(*states_failing), String::new()));

@@ -12,7 +12,7 @@ use verdict::crash_point::PointKind;
 
 pub use note::note;
 pub use repair::repair;
-pub use run_note::run_note;
+pub use run_note::{run_note, set_aside};
 pub use symptom::{symptom, trees};
 pub use title::{headline, title, title_of};
 

@@ -52,11 +52,10 @@ pub fn run_note(note: &RunNote) -> String {
             counted(*places, "place")
         ),
         RunNote::PointsSetAside { points, lost, failures } => {
-            let points = counted_as(*points, "crash point", "crash points");
-            let lost =
-                if *lost > 0 { format!("; {} died", counted_as(*lost, "worker", "workers")) } else { String::new() };
-            let said: String = failures.iter().map(|failure| format!("; {failure}")).collect();
-            format!("{points} set aside and not tested: workers failed three times{lost}{said}")
+            set_aside(&counted_as(*points, "crash point", "crash points"), *lost, failures)
+        }
+        RunNote::WorkloadsSetAside { count, lost, failures } => {
+            set_aside(&counted(*count, "workload"), *lost, failures)
         }
         RunNote::NotAnalysed { states: 1 } => {
             "time budget exhausted: 1 failing state was not analysed; it may have another cause".to_owned()
@@ -118,7 +117,13 @@ pub fn run_note(note: &RunNote) -> String {
              example through a writable mapping that --pm excludes, or by a process that was not recorded",
             first_files(names)
         ),
-        RunNote::Workloads { count } => format!("crashed {} of system calls", counted(*count, "workload")),
+        RunNote::Workloads { count, states, saved } => {
+            let share = match *states {
+                0 => String::new(),
+                states => format!("; {} needed no recovery run (equivalence)", share(*saved, states)),
+            };
+            format!("crashed {} of system calls{share}", counted(*count, "workload"))
+        }
         RunNote::RunNotKept => "the run was not kept, only its findings: how far it went is not known".to_owned(),
         RunNote::OlderFindings { count } => {
             let verb = if *count == 1 { "is" } else { "are" };
@@ -126,6 +131,12 @@ pub fn run_note(note: &RunNote) -> String {
         }
         RunNote::Unreadable { why } => why.clone(),
     }
+}
+
+/// `28,393 of 29,798 states (95.2 %)`. Rounded down: not everything is everything.
+fn share(part: u64, all: u64) -> String {
+    let tenths = u128::from(part) * 1000 / u128::from(all.max(1));
+    format!("{} of {} ({}.{} %)", separated(part), counted(all, "state"), tenths / 10, tenths % 10)
 }
 
 /// The first files, and how many more there are.
@@ -169,4 +180,11 @@ fn verdict(verdict: &Verdict, run: &str) -> String {
         Verdict::Pass => format!("{run} recovery succeeded"),
         Verdict::Fail(what) => format!("{run} {}", symptom(what)),
     }
+}
+
+/// What nobody could do, and why.
+pub fn set_aside(what: &str, lost: u64, failures: &[String]) -> String {
+    let lost = if lost > 0 { format!("; {} died", counted_as(lost, "worker", "workers")) } else { String::new() };
+    let said: String = failures.iter().map(|failure| format!("; {failure}")).collect();
+    format!("{what} set aside and not tested: workers failed three times{lost}{said}")
 }

@@ -36,7 +36,7 @@ pub fn symptom(symptom: &Symptom) -> String {
             let operation = operation.as_ref().map_or_else(|| "a query".to_owned(), named);
             let at = at_crash(crash);
             format!(
-                "recovery succeeded, but {operation} returned the lines that it should in another order; if that is right, say so with \
+                "recovery succeeded, but {operation} returned what it should in another order; if that is right, say so with \
                  `order = \"any\"` under [readback] in the grammar or with --readback-order any ({at})"
             )
         }

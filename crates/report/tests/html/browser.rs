@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::devtools::Browser;
-use crate::sample::{everything, evidence, finding, html, large, location, run};
+use super::devtools::Browser;
+use super::sample::{everything, evidence, finding, html, large, location, run};
 use finding::finding::{Class, Role};
 use finding::severity::Severity;
 use report::html::run::Run;

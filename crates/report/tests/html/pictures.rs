@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! fencepost demo
-//! FENCEPOST_REPORT=$PWD/fencepost-demo/report.html cargo test -p report --test html -- --ignored pictures
+//! FENCEPOST_REPORT=$PWD/fencepost-demo/report.html cargo test -p report --test formats -- --ignored pictures
 //! ```
 
 use std::fs;
@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::browser::ready;
-use crate::devtools::Browser;
+use super::browser::ready;
+use super::devtools::Browser;
 
 #[test]
 #[ignore = "makes the pictures of the documentation, from the report that FENCEPOST_REPORT names"]

@@ -1,6 +1,6 @@
 //! The HTML report as text: its skeleton, and that nothing of a program's names gets out of it.
 
-use crate::sample::{NASTY, everything, html, run};
+use super::sample::{NASTY, everything, html, run};
 
 /// Without the style and the script, which have files of their own, and the data, which is long.
 fn skeleton(page: &str) -> String {

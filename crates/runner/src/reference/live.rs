@@ -5,7 +5,7 @@ use operation::answers::Answers;
 use operation::expected::Expected;
 use operation::workload::Workload;
 use recover::report::RunReport;
-use recover::server::{ServerError, Step};
+use recover::server::{ReferenceStep, ServerError};
 use verdict::end::End;
 
 use crate::reference::error::ReferenceError;
@@ -48,8 +48,8 @@ impl ReferenceRuns<'_> {
             if !goes_on(number) {
                 return Err(ReferenceError::Stopped);
             }
-            let Step::Boundary(_) = &step else {
-                let Step::Ended(end, _) = step else { unreachable!("the other kind of step") };
+            let ReferenceStep::Boundary(_) = &step else {
+                let ReferenceStep::Ended(end, _) = step else { unreachable!("the other kind of step") };
                 let last = workload.shown(number.saturating_sub(1));
                 return Err(match end {
                     End::Signalled { signal: libc::SIGKILL, .. } => ReferenceError::Killed,
@@ -76,7 +76,7 @@ impl ReferenceRuns<'_> {
             expected.without[number] = Some(Answers::of(&run, given));
             expected.fails_without.extend(failure(run).map(|end| (number, end)));
             step = live.go_on().map_err(RunnerError::from)?;
-            if let Step::Boundary(answer) = &step {
+            if let ReferenceStep::Boundary(answer) = &step {
                 expected.whole.push(answer);
             }
         }

@@ -218,6 +218,8 @@ pub(crate) struct ReferenceRuns<'a> {
     pub(crate) boundaries: &'a OperationBoundaries,
     pub(crate) runner: &'a mut Runner,
     pub(crate) goes_on: Watch<'a>,
+    /// The boundary whose pools are in the slot.
+    shown: usize,
 }
 
 impl<'a> ReferenceRuns<'a> {
@@ -229,7 +231,7 @@ impl<'a> ReferenceRuns<'a> {
         runner: &'a mut Runner,
         goes_on: Watch<'a>,
     ) -> Result<ReferenceRuns<'a>, ReferenceError> {
-        Ok(ReferenceRuns { walk: Walk::new(reader, rules)?, plan, boundaries, runner, goes_on })
+        Ok(ReferenceRuns { walk: Walk::new(reader, rules)?, plan, boundaries, runner, goes_on, shown: 0 })
     }
 
     /// Before a run.
@@ -251,6 +253,7 @@ impl<'a> ReferenceRuns<'a> {
 
     /// The same, without a word about how far the runs are.
     pub(crate) fn put(&mut self, number: usize) -> Result<(), ReferenceError> {
+        self.shown = number;
         let at = self.boundaries.begin(number).or_else(|| self.boundaries.end(number - 1)).unwrap_or_default();
         if self.walk.at() > at {
             self.walk.rewind()?;
@@ -262,6 +265,14 @@ impl<'a> ReferenceRuns<'a> {
     }
 
     pub(crate) fn run(&mut self, byte_ranges: Vec<std::ops::Range<u64>>) -> Result<RunReport, ReferenceError> {
+        let limits = self.runner.plan().limits.clone();
+        if let Some(run) = self.runner.row(&byte_ranges, &limits)? {
+            self.runner.changed_by(&run);
+            return self.is_whole(run);
+        }
+        if self.runner.is_stale() {
+            self.put(self.shown)?;
+        }
         let text = std::sync::Arc::clone(self.plan.workload.text());
         let run = match self.runner.stage() {
             Some((server, slot, plan)) => {

@@ -5,9 +5,9 @@ use iced_x86::{Code, Mnemonic, Register};
 use super::table::{Arithmetic, BitTest, Bmi, CarryFlag, Count, Unary};
 use crate::expr::{Expr, Op};
 use crate::flags::{self, Flag, Kind, Origin};
-use crate::frame::{Concrete, Done, FLAGS, Frame};
+use crate::frame::{Concrete, Done, FLAGS, InstructionFrame};
 
-impl Frame<'_> {
+impl InstructionFrame<'_> {
     pub(super) fn flags_of(&mut self, kind: Kind, a: Expr, b: Expr, result: Expr) {
         if [a, b, result].iter().all(|&e| self.arena.number(e).is_some()) {
             self.registers.flags.forget();
@@ -60,7 +60,7 @@ impl Frame<'_> {
     }
 }
 
-pub fn arithmetic(f: &mut Frame<'_>, what: Arithmetic) -> Done {
+pub fn arithmetic(f: &mut InstructionFrame<'_>, what: Arithmetic) -> Done {
     use Arithmetic as A;
     let width = f.width(0)?;
     // A register against itself: the result does not depend on it.
@@ -100,7 +100,7 @@ pub fn arithmetic(f: &mut Frame<'_>, what: Arithmetic) -> Done {
     Ok(())
 }
 
-pub fn unary(f: &mut Frame<'_>, what: Unary) -> Done {
+pub fn unary(f: &mut InstructionFrame<'_>, what: Unary) -> Done {
     let width = f.width(0)?;
     let a = f.value(0, width)?;
     match what {
@@ -131,7 +131,7 @@ pub fn unary(f: &mut Frame<'_>, what: Unary) -> Done {
 }
 
 /// The flags that multiplication leaves undefined.
-fn undefined(f: &mut Frame<'_>, list: &[Flag]) {
+fn undefined(f: &mut InstructionFrame<'_>, list: &[Flag]) {
     for &flag in list {
         f.set_flag(flag, None);
     }
@@ -139,7 +139,7 @@ fn undefined(f: &mut Frame<'_>, list: &[Flag]) {
 
 const BUT_CARRY: [Flag; 5] = [Flag::Parity, Flag::Adjust, Flag::Zero, Flag::Sign, Flag::Overflow];
 
-pub fn multiply(f: &mut Frame<'_>, signed: bool) -> Done {
+pub fn multiply(f: &mut InstructionFrame<'_>, signed: bool) -> Done {
     let width = f.width(0)?;
     let count = f.instruction.op_count();
     let accumulator = [Register::AL, Register::AX, Register::EAX, Register::RAX][width.trailing_zeros() as usize - 3];
@@ -174,7 +174,7 @@ pub fn multiply(f: &mut Frame<'_>, signed: bool) -> Done {
     Ok(())
 }
 
-pub fn mulx(f: &mut Frame<'_>) -> Done {
+pub fn mulx(f: &mut InstructionFrame<'_>) -> Done {
     let width = f.width(0)?;
     let b = f.value(2, width)?;
     let a = f.register(if width == 64 { Register::RDX } else { Register::EDX })?;
@@ -184,7 +184,7 @@ pub fn mulx(f: &mut Frame<'_>) -> Done {
     f.set(0, high)
 }
 
-pub fn divide(f: &mut Frame<'_>, signed: bool) -> Done {
+pub fn divide(f: &mut InstructionFrame<'_>, signed: bool) -> Done {
     let width = f.width(0)?;
     let divisor = f.value(0, width)?;
     let (low, high) = match width {
@@ -223,7 +223,7 @@ pub fn divide(f: &mut Frame<'_>, signed: bool) -> Done {
     Ok(())
 }
 
-pub fn count(f: &mut Frame<'_>, what: Count) -> Done {
+pub fn count(f: &mut InstructionFrame<'_>, what: Count) -> Done {
     let width = f.width(0)?;
     let a = f.value(1, width)?;
     let empty = f.is_zero(a);
@@ -272,7 +272,7 @@ pub fn count(f: &mut Frame<'_>, what: Count) -> Done {
     Ok(())
 }
 
-pub fn bit_test(f: &mut Frame<'_>, what: BitTest) -> Done {
+pub fn bit_test(f: &mut InstructionFrame<'_>, what: BitTest) -> Done {
     let width = f.width(0)?;
     // With a register, memory beyond the operand is reached.
     if f.instruction.op0_kind() == iced_x86::OpKind::Memory && f.instruction.op1_kind() == iced_x86::OpKind::Register {
@@ -305,7 +305,7 @@ pub fn bit_test(f: &mut Frame<'_>, what: BitTest) -> Done {
     Ok(())
 }
 
-pub fn bmi(f: &mut Frame<'_>, what: Bmi) -> Done {
+pub fn bmi(f: &mut InstructionFrame<'_>, what: Bmi) -> Done {
     let width = f.width(0)?;
     let a = f.value(1, width)?;
     let one = f.arena.constant(width, 1);
@@ -369,7 +369,7 @@ pub fn bmi(f: &mut Frame<'_>, what: Bmi) -> Done {
     Ok(())
 }
 
-pub fn convert(f: &mut Frame<'_>) -> Done {
+pub fn convert(f: &mut InstructionFrame<'_>) -> Done {
     use Register as R;
     let (from, to, upper) = match f.instruction.mnemonic() {
         Mnemonic::Cbw => (R::AL, R::AX, None),
@@ -395,7 +395,7 @@ pub fn convert(f: &mut Frame<'_>) -> Done {
     Ok(())
 }
 
-pub fn lea(f: &mut Frame<'_>) -> Done {
+pub fn lea(f: &mut InstructionFrame<'_>) -> Done {
     let width = f.width(0)?;
     let i = f.instruction;
     let wide = if i.memory_base().is_gpr32() || i.memory_index().is_gpr32() { 32 } else { 64 };
@@ -414,13 +414,13 @@ pub fn lea(f: &mut Frame<'_>) -> Done {
     f.set(0, result)
 }
 
-pub fn set_condition(f: &mut Frame<'_>) -> Done {
+pub fn set_condition(f: &mut InstructionFrame<'_>) -> Done {
     let condition = f.tested()?;
     let result = f.arena.zext(condition, 8);
     f.set(0, result)
 }
 
-pub fn compare_exchange(f: &mut Frame<'_>) -> Done {
+pub fn compare_exchange(f: &mut InstructionFrame<'_>) -> Done {
     let width = f.width(0)?;
     let accumulator = [Register::AL, Register::AX, Register::EAX, Register::RAX][width.trailing_zeros() as usize - 3];
     let (destination, source, expected) = (f.value(0, width)?, f.value(1, width)?, f.register(accumulator)?);
@@ -444,7 +444,7 @@ pub fn compare_exchange(f: &mut Frame<'_>) -> Done {
     Ok(())
 }
 
-pub fn exchange_add(f: &mut Frame<'_>) -> Done {
+pub fn exchange_add(f: &mut InstructionFrame<'_>) -> Done {
     let width = f.width(0)?;
     let (a, b) = (f.value(0, width)?, f.value(1, width)?);
     let sum = f.arena.add(a, b);
@@ -454,7 +454,7 @@ pub fn exchange_add(f: &mut Frame<'_>) -> Done {
     Ok(())
 }
 
-pub fn carry_flag(f: &mut Frame<'_>, what: CarryFlag) -> Done {
+pub fn carry_flag(f: &mut InstructionFrame<'_>, what: CarryFlag) -> Done {
     let value = match what {
         CarryFlag::Clear => f.arena.truth(false),
         CarryFlag::Set => f.arena.truth(true),
@@ -467,7 +467,7 @@ pub fn carry_flag(f: &mut Frame<'_>, what: CarryFlag) -> Done {
     Ok(())
 }
 
-pub fn flags_to_ah(f: &mut Frame<'_>) -> Done {
+pub fn flags_to_ah(f: &mut InstructionFrame<'_>) -> Done {
     let mut bits = Vec::new();
     for flag in [Flag::Carry, Flag::Parity, Flag::Adjust, Flag::Zero, Flag::Sign] {
         bits.push(f.registers.flags.get(f.arena, flag).ok_or(Concrete::NotLogged)?);
@@ -485,7 +485,7 @@ pub fn flags_to_ah(f: &mut Frame<'_>) -> Done {
 /// The polynomial of CRC-32C, reflected (SDM, CRC32).
 const CRC32C: u64 = 0x82f6_3b78;
 
-pub fn crc32(f: &mut Frame<'_>) -> Done {
+pub fn crc32(f: &mut InstructionFrame<'_>) -> Done {
     let width = f.width(1)?;
     let (wide, data) = (f.value(0, 32)?, f.value(1, width)?);
     let mut crc = f.arena.extract(wide, 0, 32);

@@ -4,9 +4,9 @@ use iced_x86::{EncodingKind, OpKind};
 
 use super::table::{Lane, LaneCompare, LaneUnary, Shift};
 use crate::expr::{Expr, Op};
-use crate::frame::{Concrete, Done, Frame};
+use crate::frame::{Concrete, Done, InstructionFrame};
 
-impl Frame<'_> {
+impl InstructionFrame<'_> {
     /// The two sources of a vector operation: SSE has one of them in the destination.
     pub(super) fn two_sources(&mut self, lane: usize) -> Done<(Vec<Expr>, Vec<Expr>)> {
         let three = matches!(self.instruction.code().encoding(), EncodingKind::VEX | EncodingKind::EVEX);
@@ -76,11 +76,11 @@ impl Frame<'_> {
 
 /// Applies `what` to each lane.
 pub(super) fn each(
-    f: &mut Frame<'_>,
+    f: &mut InstructionFrame<'_>,
     a: &[Expr],
     b: &[Expr],
     lane: usize,
-    mut what: impl FnMut(&mut Frame<'_>, Expr, Expr) -> Expr,
+    mut what: impl FnMut(&mut InstructionFrame<'_>, Expr, Expr) -> Expr,
 ) -> Vec<Expr> {
     let mut result = Vec::with_capacity(a.len());
     for (x, y) in a.chunks(lane).zip(b.chunks(lane)) {
@@ -91,7 +91,7 @@ pub(super) fn each(
     result
 }
 
-pub fn binary(f: &mut Frame<'_>, what: Lane, lane: u8) -> Done {
+pub fn binary(f: &mut InstructionFrame<'_>, what: Lane, lane: u8) -> Done {
     let lane = usize::from(lane);
     // The mask and broadcasts go by elements of the name, bitwise operations work on any.
     let (a, b) = f.two_sources(lane)?;
@@ -99,7 +99,7 @@ pub fn binary(f: &mut Frame<'_>, what: Lane, lane: u8) -> Done {
     f.set_masked(result, lane)
 }
 
-fn one(f: &mut Frame<'_>, what: Lane, x: Expr, y: Expr) -> Expr {
+fn one(f: &mut InstructionFrame<'_>, what: Lane, x: Expr, y: Expr) -> Expr {
     let a = &mut *f.arena;
     let width = a.width(x);
     match what {
@@ -153,7 +153,7 @@ fn one(f: &mut Frame<'_>, what: Lane, x: Expr, y: Expr) -> Expr {
     }
 }
 
-pub fn unary(f: &mut Frame<'_>, what: LaneUnary, lane: u8) -> Done {
+pub fn unary(f: &mut InstructionFrame<'_>, what: LaneUnary, lane: u8) -> Done {
     let lane = usize::from(lane);
     let len = f.instruction.op0_register().size();
     let source = f.source(1, lane, len)?;
@@ -171,7 +171,7 @@ pub fn unary(f: &mut Frame<'_>, what: LaneUnary, lane: u8) -> Done {
 }
 
 /// By an immediate, or by the lower half of a vector.
-pub fn shift(f: &mut Frame<'_>, what: Shift, lane: u8) -> Done {
+pub fn shift(f: &mut InstructionFrame<'_>, what: Shift, lane: u8) -> Done {
     let lane = usize::from(lane);
     let three = matches!(f.instruction.code().encoding(), EncodingKind::VEX | EncodingKind::EVEX);
     let (from, by) = if three { (1, 2) } else { (0, 1) };
@@ -199,7 +199,7 @@ pub fn shift(f: &mut Frame<'_>, what: Shift, lane: u8) -> Done {
 }
 
 /// Compares lanes; the result is all ones or zeros, or bits of a mask.
-pub fn compare(f: &mut Frame<'_>, what: LaneCompare, lane: u8) -> Done {
+pub fn compare(f: &mut InstructionFrame<'_>, what: LaneCompare, lane: u8) -> Done {
     let lane = usize::from(lane);
     let (a, b) = f.two_sources(lane)?;
     let mut bits = Vec::new();
@@ -222,7 +222,7 @@ pub fn compare(f: &mut Frame<'_>, what: LaneCompare, lane: u8) -> Done {
 }
 
 /// `vpternlog`: any function of three bits, from a table of eight.
-pub fn ternary(f: &mut Frame<'_>, lane: u8) -> Done {
+pub fn ternary(f: &mut InstructionFrame<'_>, lane: u8) -> Done {
     let lane = usize::from(lane);
     let table = f.instruction.immediate8();
     let (a, b) = (f.made(0)?, f.made(1)?);

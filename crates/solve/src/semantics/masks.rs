@@ -3,9 +3,9 @@
 use super::table::MaskOp;
 use crate::expr::Expr;
 use crate::flags::{self, Flag};
-use crate::frame::{Concrete, Done, Frame};
+use crate::frame::{Concrete, Done, InstructionFrame};
 
-pub fn test_to_mask(f: &mut Frame<'_>, set: bool, lane: u8) -> Done {
+pub fn test_to_mask(f: &mut InstructionFrame<'_>, set: bool, lane: u8) -> Done {
     let lane = usize::from(lane);
     let a = f.made(1)?;
     let b = f.source(2, lane, a.len())?;
@@ -20,7 +20,7 @@ pub fn test_to_mask(f: &mut Frame<'_>, set: bool, lane: u8) -> Done {
 }
 
 /// `vpcmp` with a predicate (SDM, VPCMPB).
-pub fn compare_to_mask(f: &mut Frame<'_>, signed: bool, lane: u8) -> Done {
+pub fn compare_to_mask(f: &mut InstructionFrame<'_>, signed: bool, lane: u8) -> Done {
     let lane = usize::from(lane);
     let predicate = f.instruction.immediate8() & 7;
     let a = f.made(1)?;
@@ -28,7 +28,7 @@ pub fn compare_to_mask(f: &mut Frame<'_>, signed: bool, lane: u8) -> Done {
     let mut bits = Vec::new();
     for (x, y) in a.chunks(lane).zip(b.chunks(lane)) {
         let (x, y) = (f.join(x), f.join(y));
-        let less = |f: &mut Frame<'_>, x: Expr, y: Expr| {
+        let less = |f: &mut InstructionFrame<'_>, x: Expr, y: Expr| {
             if signed { f.arena.slt(x, y) } else { f.arena.ult(x, y) }
         };
         let bit = match predicate & 3 {
@@ -45,19 +45,19 @@ pub fn compare_to_mask(f: &mut Frame<'_>, signed: bool, lane: u8) -> Done {
     f.set_mask_bits(bits)
 }
 
-fn mask(f: &mut Frame<'_>, op: u32, bits: u8) -> Done<Expr> {
+fn mask(f: &mut InstructionFrame<'_>, op: u32, bits: u8) -> Done<Expr> {
     let bytes = f.made(op)?;
     let value = f.join(&bytes[..usize::from(bits) / 8]);
     Ok(value)
 }
 
-fn set_mask(f: &mut Frame<'_>, value: Expr) -> Done {
+fn set_mask(f: &mut InstructionFrame<'_>, value: Expr) -> Done {
     let wide = f.arena.zext(value, 64);
     let bytes = f.split(wide);
     f.set_made(0, &bytes)
 }
 
-pub fn binary(f: &mut Frame<'_>, what: MaskOp, bits: u8) -> Done {
+pub fn binary(f: &mut InstructionFrame<'_>, what: MaskOp, bits: u8) -> Done {
     let (a, b) = (mask(f, 1, bits)?, mask(f, 2, bits)?);
     let result = match what {
         MaskOp::And => f.arena.and(a, b),
@@ -76,13 +76,13 @@ pub fn binary(f: &mut Frame<'_>, what: MaskOp, bits: u8) -> Done {
     set_mask(f, result)
 }
 
-pub fn not(f: &mut Frame<'_>, bits: u8) -> Done {
+pub fn not(f: &mut InstructionFrame<'_>, bits: u8) -> Done {
     let a = mask(f, 1, bits)?;
     let result = f.arena.not(a);
     set_mask(f, result)
 }
 
-pub fn shift(f: &mut Frame<'_>, left: bool, bits: u8) -> Done {
+pub fn shift(f: &mut InstructionFrame<'_>, left: bool, bits: u8) -> Done {
     let a = mask(f, 1, bits)?;
     let by = f.arena.constant(bits, u64::from(f.instruction.immediate8()).min(bits.into()));
     if f.instruction.immediate8() >= bits {
@@ -93,14 +93,14 @@ pub fn shift(f: &mut Frame<'_>, left: bool, bits: u8) -> Done {
     set_mask(f, result)
 }
 
-pub fn unpack(f: &mut Frame<'_>, bits: u8) -> Done {
+pub fn unpack(f: &mut InstructionFrame<'_>, bits: u8) -> Done {
     let (high, low) = (mask(f, 1, bits)?, mask(f, 2, bits)?);
     let result = f.arena.concat(high, low);
     set_mask(f, result)
 }
 
 /// `kortest` and `ktest`.
-pub fn test(f: &mut Frame<'_>, with_or: bool, bits: u8) -> Done {
+pub fn test(f: &mut InstructionFrame<'_>, with_or: bool, bits: u8) -> Done {
     if f.instruction.op_count() != 2 {
         return Err(Concrete::Operands);
     }

@@ -11,10 +11,10 @@ mod vector;
 
 pub use table::{Meaning, meaning};
 
-use crate::frame::{Concrete, Done, Frame};
+use crate::frame::{Concrete, Done, InstructionFrame};
 
 /// Executes the instruction of the frame. On error some results may have been written: the caller makes all of them concrete.
-pub fn execute(frame: &mut Frame<'_>) -> Done {
+pub fn execute(frame: &mut InstructionFrame<'_>) -> Done {
     use Meaning as M;
     match meaning(frame.instruction.mnemonic()) {
         M::Arithmetic(what) => integer::arithmetic(frame, what),

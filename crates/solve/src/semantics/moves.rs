@@ -2,10 +2,10 @@
 
 use iced_x86::{Code, OpKind, Register};
 
-use crate::frame::{Byte, Concrete, Done, Frame, WIDEST};
+use crate::frame::{Byte, Concrete, Done, InstructionFrame, WIDEST};
 
 /// `mov`, `movzx`, vector moves: the source, with zeros above.
-pub fn plain(f: &mut Frame<'_>) -> Done {
+pub fn plain(f: &mut InstructionFrame<'_>) -> Done {
     if f.instruction.has_op_mask() {
         return masked(f);
     }
@@ -41,13 +41,13 @@ pub fn plain(f: &mut Frame<'_>) -> Done {
     f.set_bytes(0, &from)
 }
 
-fn merge(f: &mut Frame<'_>, bytes: &[Byte]) -> Done {
+fn merge(f: &mut InstructionFrame<'_>, bytes: &[Byte]) -> Done {
     f.registers.set(f.instruction.op0_register(), 0, bytes);
     Ok(())
 }
 
 /// EVEX moves under a mask that is not followed.
-fn masked(f: &mut Frame<'_>) -> Done {
+fn masked(f: &mut InstructionFrame<'_>) -> Done {
     let mask = f.instruction.op_mask();
     if f.registers.bytes(mask).iter().any(Option::is_some) || f.instruction.op_count() > 2 {
         return Err(Concrete::Operands);
@@ -86,14 +86,14 @@ fn element_of(code: Code) -> usize {
 }
 
 /// `movsx`, `movsxd`.
-pub fn sign(f: &mut Frame<'_>) -> Done {
+pub fn sign(f: &mut InstructionFrame<'_>) -> Done {
     let (to, from) = (f.width(0)?, f.width(1)?);
     let a = f.value(1, from)?;
     let result = f.arena.sext(a, to);
     f.set(0, result)
 }
 
-pub fn condition(f: &mut Frame<'_>) -> Done {
+pub fn condition(f: &mut InstructionFrame<'_>) -> Done {
     let condition = f.tested()?;
     match f.arena.number(condition) {
         Some(1) => {
@@ -114,14 +114,14 @@ pub fn condition(f: &mut Frame<'_>) -> Done {
     }
 }
 
-pub fn exchange(f: &mut Frame<'_>) -> Done {
+pub fn exchange(f: &mut InstructionFrame<'_>) -> Done {
     let (a, b) = (f.bytes(0)?, f.bytes(1)?);
     f.set_bytes(0, &b)?;
     f.set_bytes(1, &a)
 }
 
 /// `bswap`, `movbe`.
-pub fn reverse(f: &mut Frame<'_>) -> Done {
+pub fn reverse(f: &mut InstructionFrame<'_>) -> Done {
     let mut bytes = f.bytes(if f.instruction.op_count() == 1 { 0 } else { 1 })?;
     // Undefined for two bytes of a register.
     if bytes.len() == 2 && f.instruction.op_count() == 1 {
@@ -132,7 +132,7 @@ pub fn reverse(f: &mut Frame<'_>) -> Done {
 }
 
 /// `movlps`, `movhps` and kin between memory and a half of a register; `movlhps`, `movhlps`.
-pub fn half(f: &mut Frame<'_>, high: bool) -> Done {
+pub fn half(f: &mut InstructionFrame<'_>, high: bool) -> Done {
     let i = f.instruction;
     if i.op0_kind() == OpKind::Memory {
         let bytes = f.bytes(1)?;

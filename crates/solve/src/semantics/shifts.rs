@@ -3,10 +3,10 @@
 use super::table::Shift;
 use crate::expr::Expr;
 use crate::flags::{self, Flag};
-use crate::frame::{Concrete, Done, Frame};
+use crate::frame::{Concrete, Done, InstructionFrame};
 
 /// Flags after a shift whose count may be zero: the old ones then.
-fn set_unless_zero(f: &mut Frame<'_>, is_zero: Expr, flag: Flag, value: Option<Expr>) {
+fn set_unless_zero(f: &mut InstructionFrame<'_>, is_zero: Expr, flag: Flag, value: Option<Expr>) {
     let value = match f.arena.number(is_zero) {
         Some(1) => return,
         Some(_) => value,
@@ -20,7 +20,7 @@ fn set_unless_zero(f: &mut Frame<'_>, is_zero: Expr, flag: Flag, value: Option<E
 }
 
 /// The count as `width` bits, cut as the processor does.
-fn masked_count(f: &mut Frame<'_>, op: u32, width: u8) -> Done<Expr> {
+fn masked_count(f: &mut InstructionFrame<'_>, op: u32, width: u8) -> Done<Expr> {
     let by = f.value(op, 8)?;
     let by = f.arena.extract(by, 0, 8);
     let mask = f.arena.constant(8, if width == 64 { 63 } else { 31 });
@@ -28,7 +28,7 @@ fn masked_count(f: &mut Frame<'_>, op: u32, width: u8) -> Done<Expr> {
     Ok(if width < 8 { by } else { f.arena.zext(by, width) })
 }
 
-pub fn shift(f: &mut Frame<'_>, what: Shift) -> Done {
+pub fn shift(f: &mut InstructionFrame<'_>, what: Shift) -> Done {
     let width = f.width(0)?;
     let a = f.value(0, width)?;
     let by = if f.instruction.op_count() == 1 { f.arena.constant(width, 1) } else { masked_count(f, 1, width)? };
@@ -39,7 +39,7 @@ pub fn shift(f: &mut Frame<'_>, what: Shift) -> Done {
     }
 }
 
-fn plain(f: &mut Frame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
+fn plain(f: &mut InstructionFrame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
     let is_zero = f.is_zero(by);
     let one = f.arena.constant(width, 1);
     let before = f.arena.sub(by, one);
@@ -79,7 +79,7 @@ fn plain(f: &mut Frame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
     Ok(())
 }
 
-fn rotate(f: &mut Frame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
+fn rotate(f: &mut InstructionFrame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
     let is_zero = f.is_zero(by);
     let low = f.arena.constant(width, u64::from(width) - 1);
     let turn = f.arena.and(by, low);
@@ -103,7 +103,7 @@ fn rotate(f: &mut Frame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done 
 }
 
 /// Only by a known count: there are 9, 17, 33 or 65 bits in the ring.
-fn rotate_carry(f: &mut Frame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
+fn rotate_carry(f: &mut InstructionFrame<'_>, what: Shift, a: Expr, by: Expr, width: u8) -> Done {
     let by = f.arena.number(by).ok_or(Concrete::Operands)? as u32;
     let turn = by % (u32::from(width) + 1);
     let mut carry = f.carry()?;
@@ -133,7 +133,7 @@ fn rotate_carry(f: &mut Frame<'_>, what: Shift, a: Expr, by: Expr, width: u8) ->
     Ok(())
 }
 
-pub fn double(f: &mut Frame<'_>, left: bool) -> Done {
+pub fn double(f: &mut InstructionFrame<'_>, left: bool) -> Done {
     let width = f.width(0)?;
     if width < 32 {
         // Counts beyond the width are undefined, and processors differ.
@@ -171,7 +171,7 @@ pub fn double(f: &mut Frame<'_>, left: bool) -> Done {
 }
 
 /// `rorx`, `sarx`, `shlx`, `shrx`.
-pub fn without_flags(f: &mut Frame<'_>, what: Shift) -> Done {
+pub fn without_flags(f: &mut InstructionFrame<'_>, what: Shift) -> Done {
     let width = f.width(0)?;
     let a = f.value(1, width)?;
     let by = f.value(2, width)?;

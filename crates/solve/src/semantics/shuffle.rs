@@ -3,7 +3,7 @@
 use iced_x86::EncodingKind;
 
 use super::table::Shuffle;
-use crate::frame::{Byte, Concrete, Done, Frame};
+use crate::frame::{Byte, Concrete, Done, InstructionFrame};
 
 /// Where a byte of the result comes from.
 #[derive(Clone, Copy)]
@@ -13,7 +13,7 @@ enum Origin {
     Zero,
 }
 
-pub fn shuffle(f: &mut Frame<'_>, what: Shuffle) -> Done {
+pub fn shuffle(f: &mut InstructionFrame<'_>, what: Shuffle) -> Done {
     use Shuffle as S;
     if f.instruction.has_op_mask() || f.instruction.is_broadcast() {
         return Err(Concrete::Operands);

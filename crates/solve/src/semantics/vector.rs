@@ -4,10 +4,10 @@ use iced_x86::{EncodingKind, OpKind};
 
 use crate::expr::Expr;
 use crate::flags::{self, Flag};
-use crate::frame::{Concrete, Done, Frame, WIDEST};
+use crate::frame::{Concrete, Done, InstructionFrame, WIDEST};
 
 /// `pmovmskb`, `movmskps`, `movmskpd`: the sign of each lane.
-pub fn move_mask(f: &mut Frame<'_>, lane: u8) -> Done {
+pub fn move_mask(f: &mut InstructionFrame<'_>, lane: u8) -> Done {
     let bytes = f.made(1)?;
     let mut value: Option<Expr> = None;
     for chunk in bytes.chunks(lane.into()) {
@@ -25,7 +25,7 @@ pub fn move_mask(f: &mut Frame<'_>, lane: u8) -> Done {
 }
 
 /// `ptest`.
-pub fn test(f: &mut Frame<'_>) -> Done {
+pub fn test(f: &mut InstructionFrame<'_>) -> Done {
     let (a, b) = (f.made(0)?, f.made(1)?);
     let (mut zero, mut carry) = (f.arena.truth(true), f.arena.truth(true));
     for (x, y) in a.chunks(8).zip(b.chunks(8)) {
@@ -47,7 +47,7 @@ pub fn test(f: &mut Frame<'_>) -> Done {
 }
 
 /// `vpblendvb`: by the sign of each byte of the last operand.
-pub fn blend_by_sign(f: &mut Frame<'_>) -> Done {
+pub fn blend_by_sign(f: &mut InstructionFrame<'_>) -> Done {
     let (a, b, by) = match f.instruction.code().encoding() {
         EncodingKind::VEX => (f.made(1)?, f.made(2)?, f.made(3)?),
         _ => {
@@ -65,7 +65,7 @@ pub fn blend_by_sign(f: &mut Frame<'_>) -> Done {
 }
 
 /// `pshufb`: each byte of the second source says which byte of the first in its 16 comes there.
-pub fn shuffle_bytes(f: &mut Frame<'_>) -> Done {
+pub fn shuffle_bytes(f: &mut InstructionFrame<'_>) -> Done {
     let (a, by) = f.two_sources(1)?;
     let mut result = Vec::with_capacity(a.len());
     let zero = f.arena.constant(8, 0);
@@ -85,7 +85,7 @@ pub fn shuffle_bytes(f: &mut Frame<'_>) -> Done {
 }
 
 /// `pmovzx`, `pmovsx`.
-pub fn extend(f: &mut Frame<'_>, signed: bool, from: u8, to: u8) -> Done {
+pub fn extend(f: &mut InstructionFrame<'_>, signed: bool, from: u8, to: u8) -> Done {
     let bytes = f.made(1)?;
     let len = f.instruction.op0_register().size();
     let mut result = Vec::with_capacity(len);
@@ -100,7 +100,7 @@ pub fn extend(f: &mut Frame<'_>, signed: bool, from: u8, to: u8) -> Done {
 }
 
 /// `pinsr`.
-pub fn insert(f: &mut Frame<'_>, lane: u8) -> Done {
+pub fn insert(f: &mut InstructionFrame<'_>, lane: u8) -> Done {
     let three = matches!(f.instruction.code().encoding(), EncodingKind::VEX | EncodingKind::EVEX);
     let (from, value) = if three { (1, 2) } else { (0, 1) };
     let mut bytes = f.bytes(from)?;
@@ -112,7 +112,7 @@ pub fn insert(f: &mut Frame<'_>, lane: u8) -> Done {
 }
 
 /// `pextr`.
-pub fn extract(f: &mut Frame<'_>, lane: u8) -> Done {
+pub fn extract(f: &mut InstructionFrame<'_>, lane: u8) -> Done {
     let bytes = f.bytes(1)?;
     let lane = usize::from(lane);
     let at = usize::from(f.instruction.immediate8()) % (16 / lane) * lane;
@@ -123,7 +123,7 @@ pub fn extract(f: &mut Frame<'_>, lane: u8) -> Done {
     f.set_bytes(0, &piece)
 }
 
-pub fn zero_upper(f: &mut Frame<'_>, all: bool) {
+pub fn zero_upper(f: &mut InstructionFrame<'_>, all: bool) {
     for (number, whole) in f.registers.vector.iter_mut().enumerate().take(16) {
         whole[if all { 0 } else { 16 }..WIDEST].fill(None);
         if whole.iter().all(Option::is_none) {

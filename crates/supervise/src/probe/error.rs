@@ -3,7 +3,7 @@
 use std::io;
 
 use crate::supervised::StartError;
-use crate::supervisor::Stage;
+use crate::supervisor::StartStage;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
@@ -30,9 +30,9 @@ pub enum LaunchError {
 
 impl LaunchError {
     /// From what the supervisor told.
-    pub fn not_started(stage: Stage, error: io::Error) -> LaunchError {
+    pub fn not_started(stage: StartStage, error: io::Error) -> LaunchError {
         match stage {
-            Stage::Directory => LaunchError::Directory(error),
+            StartStage::Directory => LaunchError::Directory(error),
             _ => LaunchError::Exec(error),
         }
     }

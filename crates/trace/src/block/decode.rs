@@ -29,7 +29,7 @@ struct Cursor {
 
 /// An event of the block: its thread, shape and row.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Step {
+pub(crate) struct BlockStep {
     pub thread: ThreadId,
     local: u16,
     from: u32,
@@ -209,7 +209,7 @@ impl Decoder {
         self.at >= self.sequence.len()
     }
 
-    /// Asks for the row of an event to come: rows are by shape, so those of a stretch of events lie all over the block,
+    /// Asks for the row of an event to come: rows are by shape, so those of a run of events lie all over the block,
     /// which is larger than the caches near the processor.
     #[inline(always)]
     fn prefetch(&self) {
@@ -224,7 +224,7 @@ impl Decoder {
 
     /// Goes to the next event: resolves its row. Only if not [`Decoder::is_done`].
     #[inline(always)]
-    pub fn step(&mut self) -> Result<Step, Malformed> {
+    pub fn step(&mut self) -> Result<BlockStep, Malformed> {
         self.prefetch();
         let number = self.sequence[self.at];
         self.at += 1;
@@ -256,23 +256,23 @@ impl Decoder {
             self.heap_part =
                 start..start + shape::check_row(&self.shapes[usize::from(number)], row, &self.heap[start..])?;
         }
-        Ok(Step { thread: self.directory.threads[thread], local: number, from })
+        Ok(BlockStep { thread: self.directory.threads[thread], local: number, from })
     }
 
     #[inline]
-    pub fn context(&self, step: Step) -> ContextId {
+    pub fn context(&self, step: BlockStep) -> ContextId {
         self.shapes[usize::from(step.local)].context
     }
 
     /// Number of the event's shape among those of the trace.
     #[inline]
-    pub fn shape(&self, step: Step) -> u32 {
+    pub fn shape(&self, step: BlockStep) -> u32 {
         self.directory.shapes[usize::from(step.local)].0
     }
 
     /// The event of the last step.
     #[inline(always)]
-    pub fn event(&self, step: Step) -> Event<'_> {
+    pub fn event(&self, step: BlockStep) -> Event<'_> {
         let shape = &self.shapes[usize::from(step.local)];
         let width = self.cursors[usize::from(step.local)].width;
         let row = &self.words[step.from as usize..][..usize::from(width)];

@@ -7,7 +7,7 @@ use crate::format::BLOCK_EVENTS;
 
 /// Begin or end of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Border {
+pub(crate) struct Boundary {
     /// Place in the block.
     pub at: u32,
     pub thread: ThreadId,
@@ -22,7 +22,7 @@ pub(crate) struct Directory {
     pub shapes: Vec<(u32, u32)>,
     /// Threads in order of first appearance.
     pub threads: Vec<ThreadId>,
-    pub borders: Vec<Border>,
+    pub boundaries: Vec<Boundary>,
 }
 
 impl Directory {
@@ -43,11 +43,11 @@ impl Directory {
         for thread in &self.threads {
             out.varint(thread.0.into());
         }
-        out.varint(self.borders.len() as u64);
-        for border in &self.borders {
-            out.varint(u64::from(border.at) << 1 | u64::from(border.begin));
-            out.varint(border.thread.0.into());
-            out.varint(border.index);
+        out.varint(self.boundaries.len() as u64);
+        for boundary in &self.boundaries {
+            out.varint(u64::from(boundary.at) << 1 | u64::from(boundary.begin));
+            out.varint(boundary.thread.0.into());
+            out.varint(boundary.index);
         }
     }
 
@@ -75,10 +75,10 @@ impl Directory {
         for _ in 0..input.count()? {
             let at = input.varint()?;
             if at >> 1 >= events {
-                return Err(Malformed("an operation border lies outside its block"));
+                return Err(Malformed("an operation boundary lies outside its block"));
             }
             let (thread, index) = (ThreadId(input.varint32()?), input.varint()?);
-            directory.borders.push(Border { at: (at >> 1) as u32, thread, index, begin: at & 1 == 1 });
+            directory.boundaries.push(Boundary { at: (at >> 1) as u32, thread, index, begin: at & 1 == 1 });
         }
         Ok(directory)
     }

@@ -59,7 +59,8 @@ impl Encoder {
 
     /// Writes the block's directory to `head` and its columns to `body`.
     pub fn encode(&mut self, block: &Pending, head: &mut Vec<u8>, body: &mut Vec<u8>) {
-        let mut directory = Directory { first: block.first, borders: block.borders.clone(), ..Directory::default() };
+        let mut directory =
+            Directory { first: block.first, boundaries: block.boundaries.clone(), ..Directory::default() };
         let run_threads = self.order(block, &mut directory);
         self.group(block, &directory, &run_threads);
         self.columns(&directory);

@@ -1,7 +1,7 @@
 //! A block: up to 65,535 events, encoded by column and compressed as one piece.
 //!
 //! * Its head, the *directory*, lists the shapes that occur with their number of rows, the threads and the operation
-//!   borders: enough to index and count without touching the events.
+//!   boundaries: enough to index and count without touching the events.
 //! * The order of shapes is coded by prediction from the shapes before (`sequence`).
 //! * The words of all rows of one shape form columns; each column is predicted from something near it
 //!   (`column`), and what is left is stored as planes of bytes.

@@ -3,7 +3,7 @@
 use crate::event::{Event, EventKind, ThreadId};
 use crate::format::{BLOCK_BYTES, BLOCK_EVENTS};
 
-use super::directory::Border;
+use super::directory::Boundary;
 
 #[derive(Debug, Default)]
 pub(crate) struct Pending {
@@ -11,20 +11,20 @@ pub(crate) struct Pending {
     pub first: u64,
     /// Shape (number in the whole trace) of each event.
     pub shapes: Vec<u32>,
-    /// Stretches of events of one thread: thread and number of events.
+    /// Runs of events of one thread: thread and number of events.
     pub runs: Vec<(ThreadId, u32)>,
     /// Rows, one after the other.
     pub words: Vec<u64>,
     pub heap: Vec<u8>,
-    pub borders: Vec<Border>,
+    pub boundaries: Vec<Boundary>,
 }
 
 impl Pending {
     /// Takes an event whose row and heap bytes have been added already.
     pub fn add(&mut self, event: &Event<'_>, shape: u32) {
         match event.kind {
-            EventKind::OperationBegin { index } => self.border(event.thread, index, true),
-            EventKind::OperationEnd { index } => self.border(event.thread, index, false),
+            EventKind::OperationBegin { index } => self.boundary(event.thread, index, true),
+            EventKind::OperationEnd { index } => self.boundary(event.thread, index, false),
             _ => {}
         }
         self.shapes.push(shape);
@@ -34,8 +34,8 @@ impl Pending {
         }
     }
 
-    fn border(&mut self, thread: ThreadId, index: u64, begin: bool) {
-        self.borders.push(Border { at: self.shapes.len() as u32, thread, index, begin });
+    fn boundary(&mut self, thread: ThreadId, index: u64, begin: bool) {
+        self.boundaries.push(Boundary { at: self.shapes.len() as u32, thread, index, begin });
     }
 
     pub fn is_full(&self) -> bool {
@@ -48,6 +48,6 @@ impl Pending {
         self.runs.clear();
         self.words.clear();
         self.heap.clear();
-        self.borders.clear();
+        self.boundaries.clear();
     }
 }

@@ -41,7 +41,7 @@ struct Facts {
     alt_link: Option<(PathBuf, Vec<u8>)>,
 }
 
-/// A stretch of a file and the address that it is loaded to.
+/// A byte range of a file and the address that it is loaded to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Segment {
     pub offset: u64,
@@ -49,7 +49,7 @@ pub(super) struct Segment {
     pub addr: u64,
 }
 
-/// The loaded stretches of an ELF file; none if it cannot be read.
+/// The loaded ranges of an ELF file; none if it cannot be read.
 pub(super) fn segments(path: &str) -> Vec<Segment> {
     let Ok(file) = fs::File::open(path) else { return Vec::new() };
     let bytes = ReadCache::new(file);

@@ -14,4 +14,4 @@ mod symbolizer;
 
 pub use debug_file::SymbolProblem;
 pub use named::is_named;
-pub use symbolizer::{Frame, SourceLine, Symbolizer};
+pub use symbolizer::{SourceFrame, SourceLine, Symbolizer};

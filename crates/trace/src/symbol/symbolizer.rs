@@ -24,7 +24,7 @@ pub struct SourceLine {
 
 /// One function at a code address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Frame {
+pub struct SourceFrame {
     /// Demangled.
     pub function: Option<String>,
     pub source: Option<SourceLine>,
@@ -37,7 +37,7 @@ pub struct Symbolizer<'t> {
     tables: &'t Tables,
     roots: Vec<PathBuf>,
     modules: FxHashMap<ModuleId, Module>,
-    cache: FxHashMap<CodeAddr, Rc<[Frame]>>,
+    cache: FxHashMap<CodeAddr, Rc<[SourceFrame]>>,
     called: Called,
     /// Modules that are no part of the trace, by path.
     others: FxHashMap<String, Other>,
@@ -77,11 +77,11 @@ impl<'t> Symbolizer<'t> {
     }
 
     /// The functions at an instruction, innermost first. Empty if nothing is known.
-    pub fn frames(&mut self, addr: CodeAddr) -> Rc<[Frame]> {
+    pub fn frames(&mut self, addr: CodeAddr) -> Rc<[SourceFrame]> {
         if let Some(frames) = self.cache.get(&addr) {
             return Rc::clone(frames);
         }
-        let frames: Rc<[Frame]> = match self.module(addr.module) {
+        let frames: Rc<[SourceFrame]> = match self.module(addr.module) {
             Module::Known { dwarf, symbols } => look_up(addr.addr, dwarf.as_deref(), symbols.as_deref()).into(),
             Module::Unknown(_) => Rc::new([]),
         };
@@ -95,7 +95,7 @@ impl<'t> Symbolizer<'t> {
         &mut self,
         pc: CodeAddr,
         returns: impl IntoIterator<Item = CodeAddr>,
-    ) -> Vec<(CodeAddr, Rc<[Frame]>)> {
+    ) -> Vec<(CodeAddr, Rc<[SourceFrame]>)> {
         let mut path = vec![(pc, self.frames(pc))];
         for return_to in returns {
             if let Some((at, frames)) = path.last_mut() {
@@ -106,7 +106,7 @@ impl<'t> Symbolizer<'t> {
         path
     }
 
-    fn name_by_call(&mut self, at: CodeAddr, frames: &mut Rc<[Frame]>, return_to: CodeAddr) {
+    fn name_by_call(&mut self, at: CodeAddr, frames: &mut Rc<[SourceFrame]>, return_to: CodeAddr) {
         if frames.last().is_some_and(|outermost| outermost.function.is_some()) {
             return;
         }
@@ -115,19 +115,19 @@ impl<'t> Symbolizer<'t> {
         let mut named = frames.to_vec();
         match named.last_mut() {
             Some(outermost) => outermost.function = function,
-            None => named.push(Frame { function, ..Frame::default() }),
+            None => named.push(SourceFrame { function, ..SourceFrame::default() }),
         }
         *frames = named.into();
     }
 
     /// The functions at the call that returns to `return_to`: the call instruction is the one before.
-    pub fn call_frames(&mut self, return_to: CodeAddr) -> Rc<[Frame]> {
+    pub fn call_frames(&mut self, return_to: CodeAddr) -> Rc<[SourceFrame]> {
         self.frames(CodeAddr { addr: return_to.addr.saturating_sub(1), ..return_to })
     }
 
     /// The functions at a place in an ELF file, which need not be a module of the trace; `returns`: the place is a return
     /// address.
-    pub fn frames_in_file(&mut self, path: &str, offset: u64, returns: bool) -> Vec<Frame> {
+    pub fn frames_in_file(&mut self, path: &str, offset: u64, returns: bool) -> Vec<SourceFrame> {
         let roots = &self.roots;
         let other = self.others.entry(path.to_owned()).or_insert_with(|| {
             let module = CodeModule { path: path.to_owned(), ..CodeModule::default() };
@@ -164,7 +164,7 @@ fn load(module: &CodeModule, roots: &[PathBuf]) -> Module {
     Module::Known { dwarf, symbols: symbols.and_then(|path| open(path, None)) }
 }
 
-fn look_up(addr: u64, dwarf: Option<&Loader>, symbols: Option<&Loader>) -> Vec<Frame> {
+fn look_up(addr: u64, dwarf: Option<&Loader>, symbols: Option<&Loader>) -> Vec<SourceFrame> {
     let mut frames = dwarf.and_then(|dwarf| dwarf_frames(addr, dwarf)).unwrap_or_default();
     let symbol = || {
         let name = [dwarf, symbols].into_iter().flatten().find_map(|loader| loader.find_symbol(addr))?;
@@ -173,12 +173,12 @@ fn look_up(addr: u64, dwarf: Option<&Loader>, symbols: Option<&Loader>) -> Vec<F
     match frames.last_mut() {
         Some(outermost) if outermost.function.is_none() => outermost.function = symbol(),
         Some(_) => {}
-        None => frames.extend(symbol().map(|name| Frame { function: Some(name), ..Frame::default() })),
+        None => frames.extend(symbol().map(|name| SourceFrame { function: Some(name), ..SourceFrame::default() })),
     }
     frames
 }
 
-fn dwarf_frames(addr: u64, dwarf: &Loader) -> Option<Vec<Frame>> {
+fn dwarf_frames(addr: u64, dwarf: &Loader) -> Option<Vec<SourceFrame>> {
     let mut frames = Vec::new();
     let mut found = dwarf.find_frames(addr).ok()?;
     // Broken debug information ends the list; what came before is right.
@@ -188,7 +188,7 @@ fn dwarf_frames(addr: u64, dwarf: &Loader) -> Option<Vec<Frame>> {
             let (file, line) = (location.file?.to_owned(), location.line?);
             Some(SourceLine { file, line, column: location.column.unwrap_or(0) })
         });
-        frames.push(Frame { function, source, inlined: true });
+        frames.push(SourceFrame { function, source, inlined: true });
     }
     if let Some(innermost) = frames.first_mut().filter(|frame| frame.source.is_none()) {
         innermost.source = line_before(addr, innermost.function.as_deref(), dwarf);

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use object::{Object, ObjectSymbol};
-use trace::symbol::{Frame, SymbolProblem, Symbolizer};
+use trace::symbol::{SourceFrame, SymbolProblem, Symbolizer};
 use trace::*;
 
 const SOURCE: &str = "\
@@ -64,14 +64,14 @@ impl Binary {
         debug
     }
 
-    fn all_frames(&self, symbols: &mut Symbolizer<'_>) -> Vec<Vec<Frame>> {
+    fn all_frames(&self, symbols: &mut Symbolizer<'_>) -> Vec<Vec<SourceFrame>> {
         let at = |addr| symbols.frames(CodeAddr { module: ModuleId(0), addr }).to_vec();
         self.outer.clone().map(at).collect()
     }
 
     fn expect_lines(&self, symbols: &mut Symbolizer<'_>) {
         let frames = self.all_frames(symbols);
-        let line = |frame: &Frame| {
+        let line = |frame: &SourceFrame| {
             let source = frame.source.as_ref().expect("a source line");
             assert!(source.file.ends_with("prog.c"));
             (frame.function.clone().unwrap(), source.line, frame.inlined)
@@ -129,7 +129,7 @@ fn symbol_table_only() {
     run("objcopy", &[Path::new("--strip-debug"), &binary.path]);
     let tables = binary.tables();
     let frames = binary.all_frames(&mut Symbolizer::with_debug_folders(&tables, Vec::new()));
-    let wanted = Frame { function: Some("outer".into()), ..Frame::default() };
+    let wanted = SourceFrame { function: Some("outer".into()), ..SourceFrame::default() };
     assert!(frames.iter().all(|frames| *frames == [wanted.clone()]), "{frames:?}");
 }
 

@@ -61,7 +61,7 @@ fn record(body: impl FnOnce(&mut Recording<'_>)) -> (tempfile::TempDir, VerifyRe
 fn right_recording() {
     let (_dir, report) = record(|recording| {
         recording.store(10, b"hello");
-        recording.store(4090, b"across the border");
+        recording.store(4090, b"across the boundary");
         recording.store(70_000, &[1; 64]);
         recording.store(70_000, &[0; 64]);
         let place = |offset| Place { pool: POOL, offset: PoolOffset(offset) };

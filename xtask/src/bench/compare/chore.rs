@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use targets::pmdk;
 
-use super::costs::{self, Plan};
+use super::costs::{self, CostPlan};
 use super::peers::Peers;
 use super::{found, pools};
 use crate::build;
@@ -45,7 +45,7 @@ impl CompareBench {
         let scratch = Scratch::new("bench-compare")?;
         let limit = Duration::from_secs(self.limit.max(1));
         peers.tell(&fencepost)?;
-        let plan = if self.quick { Plan::quick(limit) } else { Plan::whole(limit) };
+        let plan = if self.quick { CostPlan::quick(limit) } else { CostPlan::whole(limit) };
         let costs = costs::run(&plan, &peers, &fencepost, &mapcli, &scratch)?;
         let pools = pools::run(self.quick, &fencepost, &scratch, limit)?;
         found::run(self.quick, &peers, &fencepost, &scratch, limit)?;

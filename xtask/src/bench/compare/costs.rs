@@ -19,7 +19,7 @@ const SHORT: Duration = Duration::from_secs(2);
 
 /// Which workloads are run, and how often.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct CostPlan {
     /// Maps and numbers of operations.
     workloads: &'static [(&'static str, u32)],
     repetitions: usize,
@@ -32,15 +32,15 @@ const PLOTTED: &str = "btree";
 /// Its line 169 copies 16 bytes across two cache lines.
 const WITH_A_BUG: &str = "hashmap_atomic";
 
-impl Plan {
-    pub fn whole(limit: Duration) -> Plan {
+impl CostPlan {
+    pub fn whole(limit: Duration) -> CostPlan {
         let workloads =
             &[(PLOTTED, 1_500), (PLOTTED, 15_000), (PLOTTED, 150_000), (WITH_A_BUG, 1_500), (WITH_A_BUG, 15_000)];
-        Plan { workloads, repetitions: 3, limit }
+        CostPlan { workloads, repetitions: 3, limit }
     }
 
-    pub fn quick(limit: Duration) -> Plan {
-        Plan { workloads: &[(PLOTTED, 1_500), (PLOTTED, 15_000)], repetitions: 1, limit }
+    pub fn quick(limit: Duration) -> CostPlan {
+        CostPlan { workloads: &[(PLOTTED, 1_500), (PLOTTED, 15_000)], repetitions: 1, limit }
     }
 
     /// A search to the end of its budget takes a minute: only where there is a bug to find, and never in a hurry.
@@ -64,7 +64,7 @@ pub struct Cost {
 
 /// What the runs need.
 struct Bench<'a> {
-    plan: &'a Plan,
+    plan: &'a CostPlan,
     fencepost: &'a Path,
     folder: PathBuf,
     input: PathBuf,
@@ -72,7 +72,7 @@ struct Bench<'a> {
 
 /// Prints a table for each workload.
 pub fn run(
-    plan: &Plan,
+    plan: &CostPlan,
     peers: &Peers,
     fencepost: &Path,
     mapcli: &Path,
@@ -161,7 +161,7 @@ fn row(cost: &Cost, native: Duration) -> String {
 }
 
 /// Cost against the length of the workload, for the first map.
-pub fn plot(plan: &Plan, costs: &[Cost]) -> Plot {
+pub fn plot(plan: &CostPlan, costs: &[Cost]) -> Plot {
     let mut series = Vec::new();
     for way in Way::ALL {
         let Some((name, colour)) = way.line() else { continue };

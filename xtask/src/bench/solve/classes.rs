@@ -1,4 +1,4 @@
-//! Misuse of the published classes in PMDK's maps, with symbolic operations.
+//! Misuse of the published classes in PMDK's examples and maps, with symbolic arguments and operations.
 
 use super::explored::explore;
 use super::{Context, search};
@@ -17,9 +17,9 @@ fn class(rule: &str) -> &'static str {
 pub fn run(context: &Context) -> anyhow::Result<()> {
     println!("\n## Misuse in PMDK's examples\n");
     println!("| program | rule | class | where | after | input |\n| --- | --- | --- | --- | ---: | --- |");
-    let time = context.time.to_string();
-    for subject in search::maps()?.iter().filter(|subject| context.wants(&subject.name)) {
-        let explored = explore(context, subject, &["--time", &time])?;
+    let subjects = search::examples()?.into_iter().chain(search::maps()?);
+    for subject in subjects.filter(|subject| context.wants(&subject.name)) {
+        let explored = explore(context, &subject, "classes", &[])?;
         for (finding, input) in explored.findings.iter().zip(&explored.inputs) {
             let rule = finding["rule"].as_str().unwrap_or_default();
             let place = &finding["locations"][0];
@@ -34,7 +34,12 @@ pub fn run(context: &Context) -> anyhow::Result<()> {
             );
         }
         if explored.findings.is_empty() {
-            println!("| {} | none, {} paths | | | | |", subject.name, explored.number("runs"));
+            println!(
+                "| {} | none, {} paths, {} PM instructions | | | | |",
+                subject.name,
+                explored.number("runs"),
+                explored.number("pm_instructions")
+            );
         }
     }
     Ok(())

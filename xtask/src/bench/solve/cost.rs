@@ -21,7 +21,7 @@ pub fn run(context: &Context) -> anyhow::Result<()> {
     );
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |");
     for subject in subjects()?.iter().filter(|subject| context.wants(&subject.name)) {
-        let mut one = command(context, subject, &["--runs", "1", "--time", "600"])?;
+        let mut one = command(context, subject, "one", &["--runs", "1"])?;
         let folder = one.get_current_dir().map(ToOwned::to_owned).unwrap_or_default();
         let output = folder.join("told");
         one.stdout(File::create(&output)?).stderr(Stdio::null());
@@ -30,7 +30,7 @@ pub fn run(context: &Context) -> anyhow::Result<()> {
             std::process::Output { stdout: std::fs::read(&output)?, stderr: Vec::new(), status: Default::default() };
         let explored = told(&one, &text)?;
         let native = native(subject, &folder)?;
-        let mut many = command(context, subject, &["--time", &context.time.to_string()])?;
+        let mut many = command(context, subject, "many", &[])?;
         let output = many.output().context("fencepost explore")?;
         let searched = told(&many, &output)?;
         let queries = searched.summary["queries"].as_object().cloned().unwrap_or_default();
@@ -75,15 +75,12 @@ fn native(subject: &Subject, folder: &std::path::Path) -> anyhow::Result<f64> {
 /// The maps, a shell and a server.
 fn subjects() -> anyhow::Result<Vec<Subject>> {
     let mut subjects = search::maps()?;
-    if Command::new("sqlite3").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
-        let install = ["install", "--yes", "--no-install-recommends", "sqlite3"];
-        Command::new("apt-get").args(install).stdout(Stdio::null()).status().context("apt-get")?;
-    }
     subjects.push(Subject {
         name: "sqlite3".to_owned(),
         input: "create table t(a,b);\ninsert into t values(11,'x');\nselect * from t where a=11;\n".to_owned(),
         options: ["--seed", "input"].map(str::to_owned).to_vec(),
         command: ["sqlite3", "database"].map(Into::into).to_vec(),
+        example: None,
     });
     let folder = build::targets_folder()?.join("fuzz");
     for target in rare()? {
@@ -95,6 +92,7 @@ fn subjects() -> anyhow::Result<Vec<Subject>> {
                 input: "set 11 22\nget 11\nset 33 44\n".to_owned(),
                 options: ["--ops", "input", "--op-socket", "{socket}"].map(str::to_owned).to_vec(),
                 command: command.into_iter().map(Into::into).collect(),
+                example: None,
             });
         }
     }

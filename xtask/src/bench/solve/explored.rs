@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
 use serde_json::Value;
+use targets::pmdk_examples::Example;
 
 use super::Context;
 
@@ -16,7 +17,12 @@ pub struct Subject {
     /// Options of `explore`.
     pub options: Vec<String>,
     pub command: Vec<OsString>,
+    /// What must be there before it starts.
+    pub example: Option<Example>,
 }
+
+/// What counts is CPU time; the clock ends what waits for ever.
+const CLOCK_FACTOR: u64 = 30;
 
 /// What an exploration told.
 pub struct Explored {
@@ -32,18 +38,23 @@ impl Explored {
     }
 }
 
-pub fn command(context: &Context, subject: &Subject, options: &[&str]) -> anyhow::Result<Command> {
-    let folder = context.scratch.fresh("explore")?;
+/// The command, in a fresh folder of this name.
+pub fn command(context: &Context, subject: &Subject, name: &str, options: &[&str]) -> anyhow::Result<Command> {
+    let folder = context.scratch.fresh(&format!("explore-{name}"))?;
     std::fs::write(folder.join("input"), &subject.input)?;
+    subject.example.map_or(Ok(()), |example| example.prepare(&folder))?;
     let mut command = Command::new(&context.fencepost);
     command.current_dir(&folder).env("PMEM_IS_PMEM_FORCE", "1").stdin(Stdio::null());
+    command.env("PMEM2_FORCE_GRANULARITY", "CACHE_LINE");
+    let time = [context.time.to_string(), (context.time * CLOCK_FACTOR).to_string()];
     command.args(["explore", "--message-format", "json", "--solver", "embedded"]);
+    command.args(["--cpu-time", &time[0], "--time", &time[1]]);
     command.args(&subject.options).args(options).arg("--").args(&subject.command);
     Ok(command)
 }
 
-pub fn explore(context: &Context, subject: &Subject, options: &[&str]) -> anyhow::Result<Explored> {
-    let mut command = command(context, subject, options)?;
+pub fn explore(context: &Context, subject: &Subject, name: &str, options: &[&str]) -> anyhow::Result<Explored> {
+    let mut command = command(context, subject, name, options)?;
     let output = command.output().context("fencepost explore")?;
     told(&command, &output)
 }

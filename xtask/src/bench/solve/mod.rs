@@ -4,25 +4,29 @@
 mod classes;
 mod cost;
 mod explored;
+mod panels;
 mod search;
 
 use std::fs;
-use std::path::PathBuf;
-use std::process::ExitCode;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use clap::{Args, ValueEnum};
 
 use crate::build;
 use crate::scratch::Scratch;
+
+/// With the programs that are explored.
+const PACKAGES: [&str; 5] = ["libpmemobj-dev", "libpmem2-dev", "libpmemlog-dev", "libpmemblk-dev", "sqlite3"];
 
 #[derive(Args, Debug)]
 pub struct SolveBench {
     /// What to measure. Repeatable. [default: all]
     #[arg(long = "part", value_enum)]
     parts: Vec<Part>,
-    /// Seconds of each exploration.
-    #[arg(long, default_value_t = 60)]
+    /// Seconds of CPU time of each exploration.
+    #[arg(long, default_value_t = 20)]
     time: u64,
     /// Only programs whose name contains this. Repeatable.
     #[arg(long = "only", value_name = "NAME")]
@@ -37,7 +41,7 @@ pub struct SolveBench {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// PM instructions executed after equal time, by strategy (Agamotto, figure 3).
+    /// PM instructions executed after equal CPU time, by strategy (Agamotto, figure 3).
     Search,
     /// Instructions per second, slowdown, memory, queries.
     Cost,
@@ -51,6 +55,10 @@ impl SolveBench {
             Some(path) => fs::canonicalize(path).with_context(|| path.display().to_string())?,
             None => build::fencepost()?,
         };
+        let need = Path::new(env!("CARGO_MANIFEST_DIR")).join("../.ci/need");
+        let installed = Command::new(&need).args(PACKAGES).stdout(Stdio::null()).status();
+        let installed = installed.with_context(|| need.display().to_string())?;
+        ensure!(installed.success(), "packages are missing");
         let scratch = Scratch::new("bench-solve")?;
         let wants = |part: Part| self.parts.is_empty() || self.parts.contains(&part);
         let context = Context { fencepost, scratch, time: self.time, only: self.only.clone() };

@@ -8,9 +8,10 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use solve::follow::Mapped;
 use solve::frame::Concrete;
+use solve::gap::Gap;
 use solve::place::{CodePlace, located};
 use solve::session::{Ended, Session};
-use solve::solver::Stage;
+use solve::solver::SolverStage;
 
 use super::Outcome;
 use crate::render;
@@ -33,22 +34,42 @@ pub fn with_input(line: &str, path: &Path, after: Duration) -> String {
     }
 }
 
-fn stage_name(stage: Stage) -> &'static str {
+fn stage_name(stage: SolverStage) -> &'static str {
     match stage {
-        Stage::Cache => "cache",
-        Stage::Copy => "copy",
-        Stage::Byte => "byte",
-        Stage::Solver => "solver",
-        Stage::NoAddresses => "solver without addresses",
-        Stage::Alone => "branch alone",
-        Stage::Impossible => "impossible",
-        Stage::Unknown => "unknown",
+        SolverStage::Cache => "cache",
+        SolverStage::Copy => "copy",
+        SolverStage::Byte => "byte",
+        SolverStage::Solver => "solver",
+        SolverStage::NoAddresses => "solver without addresses",
+        SolverStage::Alone => "branch alone",
+        SolverStage::Impossible => "impossible",
+        SolverStage::Unknown => "unknown",
     }
 }
 
-fn ended_name(ended: Ended) -> &'static str {
+/// Every path that the symbolic bytes can take was tried, and nothing was left out.
+fn is_complete(session: &Session, ended: Ended) -> bool {
+    ended == Ended::Exhausted && session.gaps().is_empty()
+}
+
+fn gap_name(gap: Gap) -> &'static str {
+    match gap {
+        Gap::Concrete => "input became concrete",
+        Gap::Addresses => "accesses at addresses that depend on the input",
+        Gap::Jumps => "jumps whose targets are not known",
+        Gap::Bounds => "values or branches beyond the bounds",
+        Gap::Forgotten => "branches forgotten for lack of room",
+        Gap::Unanswered => "queries without an answer",
+        Gap::Missed => "inputs that took another way",
+        Gap::Stopped => "runs ended at their time limit",
+        Gap::Threads => "threads, in one order",
+    }
+}
+
+fn ended_name(session: &Session, ended: Ended) -> &'static str {
     match ended {
-        Ended::Exhausted => "every branch tried",
+        Ended::Exhausted if is_complete(session, ended) => "every branch tried",
+        Ended::Exhausted => "no branch left to try",
         Ended::Time => "time budget exhausted",
         Ended::Runs => "run budget exhausted",
         Ended::Interrupted => "interrupted",
@@ -69,6 +90,7 @@ pub fn concrete(session: &Session) -> Vec<(String, u64)> {
                 Concrete::Operands => "operands not covered",
                 Concrete::NotLogged => "value not logged",
                 Concrete::SystemCall => "argument of a system call",
+                Concrete::Kernel => "a name or content for the kernel",
             };
             (format!("{name} ({why}) at {}", place(&session.mapped, pc)), count)
         })
@@ -97,9 +119,14 @@ pub fn summary(session: &Session, ended: Ended, findings: &BTreeSet<String>, too
         "explored {} paths in {:.1} s ({}): {blocks} blocks, {pm} PM instructions, {} findings",
         totals.runs,
         took.as_secs_f64(),
-        ended_name(ended),
+        ended_name(session, ended),
         findings.len(),
     );
+    let gaps = session.gaps();
+    if ended == Ended::Exhausted && !gaps.is_empty() {
+        let list: Vec<String> = gaps.iter().map(|&(gap, count)| format!("{} ({count})", gap_name(gap))).collect();
+        let _ = write!(text, "\nother paths may exist: {}", list.join(", "));
+    }
     let stages = session.explorer.stages();
     let queries: u64 = stages.counts.values().sum();
     if queries > 0 {
@@ -131,12 +158,17 @@ pub fn summary_json(session: &Session, ended: Ended, outcome: &Outcome, took: Du
     let (blocks, pm) = session.explorer.covered();
     let counts: serde_json::Map<String, Value> =
         stages.counts.iter().map(|(stage, count)| (stage_name(*stage).to_owned(), (*count).into())).collect();
+    let gaps: serde_json::Map<String, Value> =
+        session.gaps().into_iter().map(|(gap, count)| (gap_name(gap).to_owned(), count.into())).collect();
     let places: Vec<Value> =
         concrete(session).into_iter().map(|(place, count)| json!({"place": place, "count": count})).collect();
     json!({
         "type": "exploration",
-        "ended": ended_name(ended),
+        "ended": ended_name(session, ended),
+        "complete": is_complete(session, ended),
+        "gaps": gaps,
         "seconds": took.as_secs_f64(),
+        "cpu_seconds": super::cpu::cpu_seconds(),
         "runs": totals.runs,
         "blocks": blocks,
         "pm_instructions": pm,

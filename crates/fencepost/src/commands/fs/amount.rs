@@ -30,6 +30,15 @@ impl Amount {
         }
     }
 
+    /// What one batch may take of it: one that fails in many ways must leave time for others.
+    pub fn share(self) -> Option<Duration> {
+        const PARTS: u32 = 8;
+        match self {
+            Amount::Count(_) => None,
+            Amount::Time(time) => Some(time / PARTS),
+        }
+    }
+
     /// When the last one must be over.
     pub fn deadline(self) -> Option<Instant> {
         match self {
@@ -50,6 +59,7 @@ mod tests {
         assert!(amount("many").unwrap_err().contains("or a number of workloads"));
         assert_eq!(Amount::Count(3).numbers().collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!(Amount::Time(Duration::ZERO).numbers().count(), 0);
+        assert_eq!((Amount::Count(3).share(), amount("8m").unwrap().share()), (None, Some(Duration::from_secs(60))));
         assert!(Amount::Count(3).deadline().is_none() && Amount::Time(Duration::ZERO).deadline().is_some());
     }
 }

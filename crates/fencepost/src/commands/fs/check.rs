@@ -4,9 +4,11 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
-use check::session::Checked;
+use check::checked::Checked;
+use check::search::SearchFailed;
+use check::session::SessionError;
 use clap::{Args, FromArgMatches};
-use finding::finding::Finding;
+use finding::finding::{Finding, Location, Role};
 use finding::note::RunNote;
 use fs::ace::Set;
 use fs::campaign::Campaign;
@@ -15,6 +17,7 @@ use fs::oracle::Promises;
 use fs::usable::Growth;
 use fs::workload::Workload;
 use record::stop::StopRequest;
+use report::words;
 
 use super::amount::{Amount, amount};
 use super::guest::{GuestLaboratory, GuestOptions, GuestSettings};
@@ -22,13 +25,17 @@ use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
 use super::shorten::Shorten;
 use super::workloads::AceSet;
 use crate::cli::FindingFormat;
-use crate::commands::crash::printed;
+use crate::commands::crash::{JobFailed, printed, say_search_failed};
 use crate::commands::options::crash::CrashOptions;
+use crate::commands::options::fleet::FleetOptions;
 use crate::commands::options::gate::GateOptions;
 use crate::commands::output::findings::print;
 use crate::commands::output::html::{Outcome, can_be_written};
 use crate::exit::Exit;
 use crate::render;
+
+/// Two lines of a few blocks that are written in place: more states than the limit that `few-lines:2` has of its own.
+const FEW_LINES: &str = ",few-lines:2:16384";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,6 +43,7 @@ Examples:
   fencepost fs check --ace seq-2 --budget none --mkfs ... --fuse ...
   fencepost fs check --ops operations --mkfs ... --fuse ...
   fencepost fs check --fuzz 10m --mkfs ... --fuse ...
+  fencepost fs check --ace seq-2 --fleet redis://main/nightly --mkfs ... --fuse ...
   fencepost fs check --preload ./libmyfs.so --env MYFS_POOL={pool} --env MYFS_ROOT={mount}
 
 The daemon must stay in the foreground (libfuse: -f) and should have one thread (-s). {pool} is the
@@ -48,16 +56,16 @@ namespace of its own. docs/file-systems.md says what must hold after a crash.";
 pub struct FsCheck {
     /// Command that starts the daemon, with {pool} and {mount}.
     #[arg(long, value_name = "CMD", required_unless_present_any = ["kernel", "preload"], conflicts_with = "kernel")]
-    fuse: Option<String>,
+    pub(super) fuse: Option<String>,
     /// Library that intercepts system calls, preloaded into the process that makes them.
     #[arg(long, value_name = "LIB", conflicts_with_all = ["fuse", "kernel"])]
-    preload: Option<PathBuf>,
+    pub(super) preload: Option<PathBuf>,
     /// Environment variable for the library; {pool} and {mount} are replaced in its value. Repeatable.
     #[arg(long, value_name = "NAME=VALUE", requires = "preload")]
     env: Vec<String>,
     /// Check a kernel file system: boot this kernel image in a virtual machine. `debian`: what `fencepost fs kernel` fetched.
     #[arg(long, value_name = "IMAGE")]
-    kernel: Option<PathBuf>,
+    pub(super) kernel: Option<PathBuf>,
     #[command(flatten)]
     guest: GuestOptions,
     /// Size of the PM region of the virtual machine, in MiB.
@@ -68,16 +76,16 @@ pub struct FsCheck {
     trace: Option<PathBuf>,
     /// Command that makes the file system in {pool} (with --kernel: {device}, in the guest). [default: mounting makes it]
     #[arg(long, value_name = "CMD")]
-    mkfs: Option<String>,
+    pub(super) mkfs: Option<String>,
     /// Test a bounded exhaustive set of workloads. [default: seq-1]
     #[arg(long, value_name = "SET", conflicts_with_all = ["ops", "fuzz"])]
     ace: Option<AceSet>,
     /// Test the workloads in this file (`fencepost fs workloads` prints some).
     #[arg(long, value_name = "FILE", conflicts_with = "fuzz")]
-    ops: Option<PathBuf>,
+    pub(super) ops: Option<PathBuf>,
     /// Generate N random workloads, or as many as TIME allows (5m), and test those that reach new code.
     #[arg(long, value_name = "N|TIME", value_parser = amount)]
-    fuzz: Option<Amount>,
+    pub(super) fuzz: Option<Amount>,
     /// Seed for random workloads.
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
@@ -86,7 +94,7 @@ pub struct FsCheck {
     length: usize,
     /// Number of workloads per recording.
     #[arg(long, value_name = "N", default_value_t = 56, value_parser = clap::value_parser!(u64).range(1..))]
-    batch: u64,
+    pub(super) batch: u64,
     /// The file system promises atomic writes: a crash leaves all of a write or nothing of it.
     #[arg(long)]
     atomic_writes: bool,
@@ -97,7 +105,7 @@ pub struct FsCheck {
     #[arg(long)]
     no_growth: bool,
     /// Crash states to test at each crash point (see `fencepost check --help`).
-    /// [default: program-order,guaranteed-only,few-lines:2; the first two for ext4 and xfs]
+    /// [default: program-order,guaranteed-only,few-lines:2:16384; the first two for ext4 and xfs]
     #[arg(long, value_name = "LIST")]
     strategy: Option<String>,
     /// How long to search for failing states in each batch: 30s, 5m, 2h, or `none`.
@@ -123,18 +131,23 @@ pub struct FsCheck {
     strict_fences: bool,
     /// Folder for findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = evidence::bundle::FOLDER)]
-    bundles: PathBuf,
+    pub(super) bundles: PathBuf,
     /// Write an HTML report to FILE: one self-contained page.
     #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
+    pub(super) html: Option<PathBuf>,
     /// How to show progress on standard error.
     #[arg(long, value_name = "STYLE", default_value = "auto")]
     progress: String,
     /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
-    message_format: FindingFormat,
+    pub(super) message_format: FindingFormat,
     #[command(flatten)]
     gate: GateOptions,
+    #[command(flatten)]
+    pub(super) fleet: FleetOptions,
+    /// Perform a unit of a campaign.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    unit: Option<PathBuf>,
 }
 
 impl FsCheck {
@@ -153,9 +166,15 @@ impl FsCheck {
     }
 
     fn check(&self) -> Result<Exit, Failed> {
+        if let Some(folder) = &self.unit {
+            return self.perform(folder);
+        }
         can_be_written(self.html.as_deref()).map_err(Failed::Usage)?;
         let gate = self.gate.open().map_err(Failed::Usage)?;
         let mut options = self.crash_options()?;
+        if self.fleet.is_given() {
+            return self.check_elsewhere(gate, &options);
+        }
         let mut workloads = self.workloads().map_err(Failed::Usage)?.peekable();
         let mut place = self.place()?;
         if matches!(&place, Place::Fuse(laboratory) if laboratory.is_in_the_open()) {
@@ -166,6 +185,7 @@ impl FsCheck {
         let mut campaign = self.fuzz.map(|_| Campaign::new(generator));
         let deadline = self.fuzz.and_then(Amount::deadline);
         let budget = options.budget;
+        let share = self.fuzz.and_then(Amount::share).unwrap_or_default();
         let stop = StopRequest::from_signals();
         let before = stop.count();
         let is_stopped = || stop.count() > before;
@@ -192,8 +212,12 @@ impl FsCheck {
             if batch.is_empty() {
                 continue;
             }
-            options.budget = budget.until(deadline);
-            let checked = place.check(&self.batch_of(&batch), &options);
+            let end = deadline.map(|end| end.min(Instant::now() + share));
+            options.budget = budget.until(end);
+            // Known bugs must neither hide others from random workloads nor take their time. The bounded sets are checked batch by batch.
+            let found: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
+            let repaired = if campaign.is_some() { lost_stores(found) } else { Vec::new() };
+            let checked = place.check(&Batch { repaired, ..self.batch_of(&batch) }, &options);
             let Batched { mut checked, reader, boundaries, interrupted: stopped } = match checked {
                 Err(_) if is_stopped() && all.is_some() => {
                     interrupted = true;
@@ -220,9 +244,9 @@ impl FsCheck {
             }
             all = Some(match all {
                 None => (checked, reader),
-                Some((mut before, _)) => {
+                Some((mut before, first)) => {
                     before.absorb(checked);
-                    (before, reader)
+                    (before, first)
                 }
             });
         }
@@ -239,17 +263,18 @@ impl FsCheck {
                 if self.kernel.is_some() { "edges of its code" } else { "transitions between PM operations" }
             ));
         }
-        checked.notes.insert(0, RunNote::Workloads { count: count as u64 });
+        let (states, saved) = (checked.coverage.states_decided, checked.coverage.runs_saved);
+        checked.notes.insert(0, RunNote::Workloads { count: count as u64, states, saved });
         let judged = gate.judge(checked.findings.clone(), 0);
         let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
         let outcome = Outcome { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };
         Ok(printed(
             print(&reader, &checked, &judged, self.message_format, exit),
-            outcome.write(judged.finish(reader.event_count(), exit)),
+            outcome.write(judged.finish(checked.events, exit)),
         ))
     }
 
-    fn place(&self) -> Result<Place, Failed> {
+    pub(super) fn place(&self) -> Result<Place, Failed> {
         if let Some(kernel) = &self.kernel {
             let settings = GuestSettings {
                 size: self.size << 20,
@@ -267,7 +292,7 @@ impl FsCheck {
         Ok(Place::Fuse(Laboratory::open(&file_system)?))
     }
 
-    fn workloads(&self) -> Result<Box<dyn Iterator<Item = Workload>>, String> {
+    pub(super) fn workloads(&self) -> Result<Box<dyn Iterator<Item = Workload>>, String> {
         if let Some(file) = &self.ops {
             let text =
                 std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
@@ -292,16 +317,17 @@ impl FsCheck {
             },
             needs_fsync: self.needs_fsync,
             growth: if self.no_growth { Growth::Anything } else { Growth::Zero },
+            repaired: Vec::new(),
         }
     }
 
     /// As `fencepost crash` would take them.
-    fn crash_options(&self) -> Result<CrashOptions, Failed> {
+    pub(super) fn crash_options(&self) -> Result<CrashOptions, Failed> {
         let mut words: Vec<String> = vec!["fs".into(), "--every".into()];
         let default = if self.kernel.is_some() { "2m" } else { "10s" }.to_owned();
         // A file system over the block layer takes it that a sector is written whole: `few-lines` would tear it.
         let over_blocks = self.kernel.is_some() && self.guest.is_over_blocks();
-        let few = if over_blocks { "" } else { ",few-lines:2" };
+        let few = if over_blocks { "" } else { FEW_LINES };
         let strategy = format!("program-order,guaranteed-only{few}");
         let named = [
             ("--strategy", self.strategy.as_ref().unwrap_or(&strategy)),
@@ -325,6 +351,12 @@ impl FsCheck {
             Failed::Usage(text.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned())
         })
     }
+}
+
+/// The code whose stores were lost in these findings.
+fn lost_stores(findings: &[Finding]) -> Vec<Location> {
+    let locations = findings.iter().flat_map(|finding| &finding.locations);
+    locations.filter(|location| location.role == Role::Missing).cloned().collect()
 }
 
 /// Of so many new workloads, those that reach new code.
@@ -364,6 +396,18 @@ pub enum Failed {
 }
 
 impl Failed {
+    /// A file system that is not as before after it was mounted again fails without a crash.
+    pub fn of_search(failed: JobFailed) -> Failed {
+        match failed {
+            JobFailed::Usage(text) => Failed::Usage(text),
+            JobFailed::Search(SearchFailed::Session(SessionError::NeverRecovers(symptom))) => Failed::Target(format!(
+                "mounted again without any crash, the file system is not as in a run that was not recorded: {}",
+                words::symptom(&symptom)
+            )),
+            JobFailed::Search(failed) => Failed::Told(say_search_failed(failed)),
+        }
+    }
+
     pub fn text(self) -> String {
         match self {
             Failed::Told(exit) => format!("{exit:?}"),

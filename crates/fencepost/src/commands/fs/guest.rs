@@ -272,8 +272,9 @@ impl GuestLaboratory {
             merge: &[],
             served: Some(served),
             fleet: None,
+            repaired: &batch.repaired,
         };
-        let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
+        let (checked, interrupted) = job.search(&reader).map_err(Failed::of_search)?;
         Ok(Batched { checked, reader, boundaries, interrupted })
     }
 

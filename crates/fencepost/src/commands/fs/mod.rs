@@ -2,6 +2,7 @@
 
 mod amount;
 mod check;
+mod elsewhere;
 mod execute;
 pub mod guest;
 mod kernel;

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
 
-use check::session::Checked;
+use check::checked::Checked;
 use drive::template::{replaced, words};
+use finding::finding::Location;
 use fs::campaign::Transition;
 use fs::oracle::Promises;
 use fs::usable::Growth;
@@ -88,6 +89,8 @@ pub struct Batch {
     pub promises: Promises,
     pub needs_fsync: bool,
     pub growth: Growth,
+    /// Code whose bugs were found with earlier batches: it is taken to be repaired.
+    pub repaired: Vec<Location>,
 }
 
 /// The place where they are checked.
@@ -240,7 +243,7 @@ impl Laboratory {
 
     /// Records a batch and searches for states that break a promise.
     pub fn check(&self, batch: &Batch, options: &CrashOptions) -> Result<Batched, Failed> {
-        let Batch { steps, promises, needs_fsync, growth } = batch;
+        let Batch { steps, promises, needs_fsync, growth, .. } = batch;
         let target = |error: ReferenceError| Failed::Target(error.to_string());
         let driver = self.command(&self.driver())?;
         let limits = Limits { output: OUTPUT, wall: options.timeout, ..Limits::default() };
@@ -279,8 +282,9 @@ impl Laboratory {
             merge: &[],
             served: Some(served),
             fleet: None,
+            repaired: &batch.repaired,
         };
-        let (checked, interrupted) = job.session(&reader).map_err(Failed::Told)?;
+        let (checked, interrupted) = job.search(&reader).map_err(Failed::of_search)?;
         Ok(Batched { checked, reader, boundaries, interrupted })
     }
 

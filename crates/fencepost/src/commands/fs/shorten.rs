@@ -1,6 +1,6 @@
 //! Shortens a random workload that found something: operations are left out as long as the same root cause is found.
 
-use check::session::Checked;
+use check::checked::Checked;
 use finding::finding::{Finding, FindingId};
 use fs::workload::Workload;
 use operation::boundaries::OperationBoundaries;

@@ -6,11 +6,13 @@ use std::time::SystemTime;
 
 use finding::evidence::Evidence;
 use finding::finding::Finding;
+use fleet::redis::coordinator::Coordinator;
 use fuzz::campaign::state::{Sample, State, samples};
 use report::html::campaign::{Campaign, Moment};
 use report::html::run::{Run, VERSION};
 use report::json;
 
+use super::super::options::fleet::finish;
 use super::super::options::gate::{Gate, Judged};
 use super::super::output::document::Document;
 use super::super::output::html::{excerpts, keep_run, write_page};
@@ -35,7 +37,7 @@ pub struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    pub fn tell(&self, gate: Gate) -> Exit {
+    pub fn tell(&self, gate: Gate, fleet: Option<Coordinator>) -> Exit {
         let state = self.state;
         let findings: Vec<Finding> = state.findings.all().iter().map(|found| found.finding.clone()).collect();
         let judged = gate.judge(findings, 0);
@@ -55,10 +57,16 @@ impl Ending<'_> {
         let printed = self.print(&judged, &notes, exit);
         let exit = judged.finish(state.executions, exit);
         let exit = self.page(&judged, exit);
+        let exit = finish(fleet, &self.document(&judged, &notes, exit), self.options.html.as_deref(), exit);
         match render::ended(printed) {
             Exit::Clean => exit,
             failed => failed,
         }
+    }
+
+    fn document<'d>(&'d self, judged: &'d Judged, notes: &'d [String], exit: Exit) -> Document<'d> {
+        let events = self.state.executions;
+        Document { recorded_in: &self.folder, events, judged, exit, notes, crash: None }
     }
 
     /// Runs of the same case differ too much.
@@ -76,7 +84,7 @@ impl Ending<'_> {
 
     fn notes(&self) -> Vec<String> {
         let state = self.state;
-        let mut notes = Vec::new();
+        let mut notes = state.set_aside.clone();
         if let Some(why) = &state.helper_trouble {
             notes.push(format!("solving: a case could not be followed: {why}"));
         }
@@ -92,8 +100,7 @@ impl Ending<'_> {
 
     fn print(&self, judged: &Judged, notes: &[String], exit: Exit) -> io::Result<()> {
         let sample = self.state.sample();
-        let document =
-            Document { recorded_in: &self.folder, events: sample.executions, judged, exit, notes, crash: None };
+        let document = self.document(judged, notes, exit);
         match self.options.message_format {
             FindingFormat::Human => writeln!(
                 io::stdout(),

@@ -2,6 +2,7 @@
 
 mod cover;
 pub(super) mod discover;
+mod elsewhere;
 mod ending;
 mod replay;
 mod screen;
@@ -15,6 +16,7 @@ use clap::{Args, Subcommand};
 
 use super::options::crash::duration;
 use super::options::driver::DriverOptions;
+use super::options::fleet::FleetOptions;
 use super::options::gate::GateOptions;
 use super::options::rule::RuleOptions;
 use super::output::progress::ProgressStyle;
@@ -28,6 +30,7 @@ Examples:
   fencepost fuzz --dict words -- ./tool pool             bytes on standard input
   fencepost fuzz --seeds afl/queue -- ./tool pool @@     bytes in a file
   fencepost fuzz --solve -- ./tool pool                  solve for inputs where mutation is stuck
+  fencepost fuzz --time 8h --fleet redis://main/night --ops seed.ops -- ./kv pool
   fencepost fuzz replay --out fuzz-out 000012            run a test case again
   fencepost fuzz cover fuzz-out                          PM code that it has not reached
 
@@ -79,6 +82,10 @@ pub struct FuzzOptions {
     /// Stop at the first finding.
     #[arg(long)]
     until_found: bool,
+    /// Work in slices of N executions, sixteen in a round, that exchange what they found after it: the result then does not depend on
+    /// the number of jobs or machines. [default with --fleet: 2000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    slice: Option<u64>,
     /// Number of programs to run in parallel. [default: the number of processors]
     #[arg(short, long, value_name = "N")]
     jobs: Option<usize>,
@@ -132,6 +139,11 @@ pub struct FuzzOptions {
     rules: RuleOptions,
     #[command(flatten)]
     gate: GateOptions,
+    #[command(flatten)]
+    fleet: FleetOptions,
+    /// Perform a unit of a campaign.
+    #[arg(long, value_name = "FOLDER", hide = true)]
+    unit: Option<PathBuf>,
 }
 
 fn share(text: &str) -> Result<f64, String> {

@@ -11,6 +11,7 @@ use std::time::Duration;
 use check::code_path;
 use check::settings::oracle;
 use finding::finding::Finding;
+use fleet::program::UnitFolder;
 use fuzz::campaign::findings::Found;
 use fuzz::campaign::helper::Helper;
 use fuzz::campaign::run::{Campaign, CampaignError};
@@ -34,8 +35,10 @@ use solve::campaign::Solving;
 use super::super::options::operation::{grammar, read};
 use super::super::output::code_path::say_choice;
 use super::super::output::html::can_be_written;
+use super::super::output::progress::ProgressStyle;
 use super::FuzzOptions;
 use super::discover::{Pools, pools};
+use super::elsewhere::{SLICE, Slices};
 use super::ending::Ending;
 use super::screen::Screen;
 use crate::cli::FindingFormat;
@@ -56,6 +59,37 @@ pub fn run(options: &FuzzOptions) -> Exit {
     prepared.run()
 }
 
+/// Says why a campaign ended.
+fn failed(error: CampaignError) -> Exit {
+    match error {
+        CampaignError::NoPm(_) => {
+            render::warning(error);
+            render::help("`fencepost record` on the same command says more");
+            Exit::NoActivity
+        }
+        CampaignError::NothingRuns(_) => {
+            render::error(error);
+            Exit::TargetFailed
+        }
+        error => {
+            render::error(error);
+            Exit::Usage
+        }
+    }
+}
+
+/// Performs a unit of a campaign in slices.
+fn performed(campaign: &Campaign<'_>, folder: UnitFolder) -> Exit {
+    let unit = match folder.what() {
+        Ok(unit) => unit,
+        Err(error) => {
+            render::error(error);
+            return Exit::Usage;
+        }
+    };
+    campaign.perform(&unit, &folder.done()).map_or_else(failed, |()| Exit::Clean)
+}
+
 /// Of one query, with --solve.
 const QUERY_LIMIT: Duration = Duration::from_secs(2);
 /// Runs to find the pools in.
@@ -68,11 +102,14 @@ struct Prepared<'a> {
     inputs: Box<dyn Inputs>,
     seeds: Vec<Vec<u8>>,
     out: PathBuf,
+    /// That folder as the user knows it.
+    shown: PathBuf,
 }
 
 impl Prepared<'_> {
     fn new(options: &FuzzOptions) -> Result<Prepared<'_>, String> {
-        let out = env::current_dir().map_err(|error| error.to_string())?.join(&options.out);
+        let shown = env::current_dir().map_err(|error| error.to_string())?.join(&options.out);
+        let out = options.unit.as_ref().map_or_else(|| shown.clone(), |unit| UnitFolder(unit.clone()).given());
         let words = options.driver.driven(&options.command, None)?;
         let mut command = Command::here(&words).ok_or("there is no command")?;
         say_choice(match &options.driver.op_command {
@@ -82,7 +119,7 @@ impl Prepared<'_> {
         if command.executable().is_none_or(|file| !file.exists()) {
             return Err(format!("the program `{}` is not found", command.program.display()));
         }
-        let mut seeds = match &options.seeds {
+        let mut seeds = match options.seeds.as_ref().filter(|_| options.unit.is_none()) {
             Some(folder) => corpus::seeds(folder).map_err(|error| error.to_string())?,
             None => Vec::new(),
         };
@@ -118,7 +155,7 @@ impl Prepared<'_> {
             ..Limits::default()
         };
         let subject = Subject { command, delivery, pools: Vec::new(), limits };
-        Ok(Prepared { options, subject, inputs, seeds, out })
+        Ok(Prepared { options, subject, inputs, seeds, out, shown })
     }
 
     fn run(mut self) -> Exit {
@@ -155,7 +192,8 @@ impl Prepared<'_> {
         let before = stop.count();
         let stopped = AtomicBool::new(false);
         let interrupted = AtomicBool::new(false);
-        let screen = Screen::new(self.options.progress);
+        let is_unit = self.options.unit.is_some();
+        let screen = Screen::new(if is_unit { ProgressStyle::Never } else { self.options.progress });
         let on_progress = |state: &State, found: Option<&Found>| {
             if stop.count() > before {
                 interrupted.store(true, Ordering::Relaxed);
@@ -173,6 +211,11 @@ impl Prepared<'_> {
         let make_rules =
             || if self.options.no_lint { Vec::new() } else { self.options.rules.activate().unwrap_or_default() };
         let solving = self.options.solve.then(|| Mutex::new(Solving::new(self.options.seed, QUERY_LIMIT, true)));
+        let jobs = self.options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let mut slices = match if is_unit { Ok(None) } else { Slices::open(self.options, jobs) } {
+            Ok(slices) => slices,
+            Err(text) => return told(text),
+        };
         let campaign = Campaign {
             subject: &self.subject,
             inputs: self.inputs.as_ref(),
@@ -181,8 +224,9 @@ impl Prepared<'_> {
             watch,
             libraries: &libraries,
             folder: self.out.clone(),
+            shown: self.shown.clone(),
             seed: self.options.seed,
-            jobs: self.options.jobs.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+            jobs,
             budget: Budget {
                 time: self.options.executions.is_none().then_some(self.options.time),
                 executions: self.options.executions,
@@ -194,20 +238,24 @@ impl Prepared<'_> {
             stop: &stopped,
             on_progress: &on_progress,
         };
-        let result = campaign.run();
+        if let Some(folder) = &self.options.unit {
+            return performed(&campaign, UnitFolder(folder.clone()));
+        }
+        let result = match &mut slices {
+            Some(slices) => campaign.run_rounds(self.options.slice.unwrap_or(SLICE), slices),
+            None => campaign.run(),
+        };
         screen.clear();
+        let fleet = slices.and_then(Slices::into_fleet);
         let state = match result {
             Ok(state) => state,
-            Err(error @ CampaignError::NoPm(_)) => {
-                render::warning(error);
-                render::help("`fencepost record` on the same command says more");
-                return Exit::NoActivity;
+            Err(error) => {
+                // Nobody shall wait for units of a campaign that has failed.
+                if let Some(fleet) = fleet {
+                    fleet.abandon();
+                }
+                return failed(error);
             }
-            Err(error @ CampaignError::NothingRuns(_)) => {
-                render::error(error);
-                return Exit::TargetFailed;
-            }
-            Err(error) => return told(error.to_string()),
         };
         let command = std::iter::once(self.subject.command.program.as_os_str())
             .chain(self.subject.command.args.iter().map(|word| word.as_os_str()));
@@ -219,7 +267,7 @@ impl Prepared<'_> {
             pools: self.subject.pools.iter().map(|pool| pool.display().to_string()).collect(),
             interrupted: interrupted.load(Ordering::Relaxed),
         };
-        ending.tell(gate)
+        ending.tell(gate, fleet)
     }
 
     /// Runs the first input to see which files are pools. What they hold is the root of all images.

@@ -95,6 +95,9 @@ pub struct CrashOptions {
     /// Folder for findings, for `fencepost replay`.
     #[arg(long, value_name = "FOLDER", default_value = FOLDER)]
     pub bundles: PathBuf,
+    /// How the user names that folder, if they go to another one first.
+    #[arg(skip)]
+    pub bundles_shown: Option<PathBuf>,
     /// Write an HTML report to FILE: one self-contained page.
     #[arg(long, value_name = "FILE")]
     pub html: Option<PathBuf>,
@@ -173,6 +176,7 @@ impl CrashOptions {
             operations_after: self.operations.operations_after,
             skip_operations: self.operations.skipped(),
             bundles: self.bundles.clone(),
+            bundles_shown: self.bundles_shown.clone(),
         })
     }
 

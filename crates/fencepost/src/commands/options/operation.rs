@@ -41,6 +41,9 @@ pub struct OperationOptions {
     /// [default: as the grammar says, else a different order is a warning]
     #[arg(long, value_enum, value_name = "ORDER")]
     pub readback_order: Option<ReadbackOrder>,
+    /// TEXT separates the items of an answer to a query that lists them on one line. [default: as the grammar says, else spaces]
+    #[arg(long, value_name = "TEXT")]
+    pub readback_separator: Option<String>,
     /// Simulate no crash before the first operation. By default, crashes during setup get a tenth of the budget.
     #[arg(long)]
     pub after_setup: bool,
@@ -81,6 +84,7 @@ impl OperationOptions {
         let Some(mut workload) = self.given()? else { return Ok(None) };
         workload.limit_queries(self.readback_queries);
         workload.order = self.readback_order.map(LineOrder::from).or(workload.order);
+        workload.separator = self.readback_separator.clone().or(workload.separator);
         let Some(separator) = &self.window_separator else { return Ok(Some(workload)) };
         if separator.trim().is_empty() {
             return Err("--window-separator must have more in it than spaces".into());
@@ -102,7 +106,7 @@ impl OperationOptions {
             let mut workload = Workload::new(made.operations.as_bytes(), made.readback.as_bytes())
                 .map_err(|error| format!("{}: {error}", path.display()))?;
             workload.name_kinds(made.kinds);
-            workload.order = grammar.order;
+            (workload.order, workload.separator) = (grammar.order, grammar.separator);
             return Ok(Some(workload));
         }
         let Some(ops) = &self.ops else { return Ok(None) };

@@ -1,9 +1,9 @@
 //! The coverage statement: what was looked at, and what was left out.
 
-use check::session::Checked;
+use check::checked::Checked;
 use runner::runner::JudgedBy;
 
-use report::number::{counted, separated};
+use report::number::{counted, in_part, separated};
 
 /// Sentences, for the terminal and for the report.
 #[derive(Debug)]
@@ -20,9 +20,10 @@ impl CoverageWords {
     pub fn of(checked: &Checked) -> CoverageWords {
         let Checked { coverage, judged_creation, judged_by, .. } = checked;
         let mut explored = vec![format!(
-            "tested {} of {} ({}): {}, {}, {}",
+            "tested {} of {}{} ({}): {}, {}, {}",
             separated(coverage.points_finished),
             counted(coverage.points_wanted, "crash point"),
+            in_part(coverage.points_in_part),
             counted(coverage.failure_points, "failure point"),
             counted(coverage.states_decided, "state"),
             counted(coverage.recovery_runs, "recovery run"),
@@ -43,9 +44,14 @@ impl CoverageWords {
             )
         });
         let mut left = Vec::new();
-        let undecided = coverage.points_wanted.saturating_sub(coverage.points_finished);
-        if undecided > 0 {
-            left.push(format!("{}: time budget exhausted (--budget)", counted(undecided, "crash point")));
+        let undecided = coverage.points_wanted.saturating_sub(coverage.points_finished + coverage.points_in_part);
+        let further = (coverage.points_in_part > 0)
+            .then(|| format!("further states at {}", counted(coverage.points_in_part, "crash point")));
+        let untouched = (undecided > 0).then(|| counted(undecided, "crash point"));
+        let unexplored: Vec<String> = untouched.into_iter().chain(further).collect();
+        if !unexplored.is_empty() {
+            let why = if checked.interrupted { "interrupted" } else { "time budget exhausted (--budget)" };
+            left.push(format!("{}: {why}", unexplored.join(", ")));
         }
         if coverage.points_capped > 0 {
             left.push(format!(
@@ -76,4 +82,34 @@ pub fn not_compared(judged_by: JudgedBy) -> Option<String> {
         JudgedBy { checker: false, .. } => "only recovery's verdict was looked at",
     };
     Some(format!("answers to operations were not compared, {looked_at} (--ops compares them: docs/operations.md)"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crash::outcome::Coverage;
+
+    use super::*;
+
+    #[test]
+    fn points_that_were_tested_in_part_are_told() {
+        let coverage =
+            Coverage { points_wanted: 1009, points_in_part: 985, states_decided: 2040, ..Coverage::default() };
+        let checked = Checked {
+            findings: Vec::new(),
+            coverage,
+            evidence: Vec::new(),
+            notes: Vec::new(),
+            points: Vec::new(),
+            judged_creation: false,
+            judged_by: JudgedBy { checker: false, answers: true },
+            interrupted: false,
+            events: 0,
+        };
+        let words = CoverageWords::of(&checked);
+        assert!(words.explored[0].starts_with("tested 0 of 1,009 crash points, 985 more in part ("), "{words:?}");
+        assert_eq!(
+            words.left,
+            ["24 crash points, further states at 985 crash points: time budget exhausted (--budget)"]
+        );
+    }
 }

@@ -4,7 +4,7 @@ use std::env;
 use std::io;
 use std::path::PathBuf;
 
-use check::session::Checked;
+use check::checked::Checked;
 use report::human::Human;
 use report::json::CrashSummary;
 use report::words;
@@ -38,7 +38,7 @@ pub fn print(
     }
     notes.iter().for_each(render::note);
     render::result(CoverageWords::of(checked).text())?;
-    render::result(human.summary(&news, &judged.summary(reader.event_count())))
+    render::result(human.summary(&news, &judged.summary(checked.events)))
 }
 
 /// What machines read about a search.
@@ -50,7 +50,11 @@ pub fn with_document<T>(
     write: impl FnOnce(&Document<'_>) -> T,
 ) -> T {
     let notes: Vec<String> = checked.notes.iter().map(words::run_note).chain(not_compared(checked.judged_by)).collect();
-    write(&Document { crash: Some(&numbers(checked)), ..Document::of(reader, judged, exit, &notes) })
+    write(&Document {
+        crash: Some(&numbers(checked)),
+        events: checked.events,
+        ..Document::of(reader, judged, exit, &notes)
+    })
 }
 
 /// The same for machines.
@@ -62,6 +66,7 @@ pub fn numbers(checked: &Checked) -> CrashSummary {
         failure_points: coverage.failure_points,
         points_wanted: coverage.points_wanted,
         points_decided: coverage.points_finished,
+        points_in_part: coverage.points_in_part,
         states_possible: coverage.states_possible.to_string(),
         states_decided: coverage.states_decided,
         states_failing: coverage.states_failing,

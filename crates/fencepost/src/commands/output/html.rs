@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use check::session::Checked;
+use check::checked::Checked;
 use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::source::{Excerpt, Sources};
@@ -92,7 +92,7 @@ impl Outcome<'_> {
             target: meta.command.clone(),
             folder: meta.cwd.clone(),
             pools: self.reader.tables().pools.iter().map(|pool| pool.info.path.clone()).collect(),
-            events: self.reader.event_count(),
+            events: self.checked.events,
             not_explored: words.not_explored().chain(self.not_asked_for()).collect(),
             explored: words.explored,
             notes: self.checked.notes.clone(),

@@ -1,0 +1,220 @@
+//! What `fs check` says where nothing can be checked, and that it leaves no mount and no daemon behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use targets::fs::{Fault, build, build_faulty};
+
+const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
+
+fn space(purpose: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("fs-failures").join(purpose);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn operations(folder: &Path, text: &str) -> String {
+    let file = folder.join("operations");
+    std::fs::write(&file, text).unwrap();
+    file.display().to_string()
+}
+
+/// Words of a check of this daemon on these operations.
+fn check(program: &Path, mkfs: &Path, operations: &str) -> Vec<String> {
+    let words = [
+        "fs",
+        "check",
+        "--progress",
+        "never",
+        "--message-format",
+        "json",
+        "--timeout",
+        "2s",
+        "--mkfs",
+        &format!("{} --mkfs {{pool}}", mkfs.display()),
+        "--fuse",
+        &format!("{} {{pool}} -f -s {{mount}}", program.display()),
+        "--ops",
+        operations,
+    ];
+    words.map(str::to_owned).to_vec()
+}
+
+fn run(folder: &Path, words: &[String]) -> Output {
+    Command::new(FENCEPOST).args(words).current_dir(folder).output().unwrap()
+}
+
+fn faulty(purpose: &str, fault: Fault) -> Output {
+    let folder = space(purpose);
+    let twin = build(&folder, 0).unwrap();
+    let program = build_faulty(&folder, 0, fault).unwrap();
+    let operations = operations(&folder, "creat foo\n");
+    run(&folder, &check(&program, &twin, &operations))
+}
+
+/// The message of a check that ended with this code.
+fn said(output: &Output, code: i32) -> String {
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{text}");
+    text
+}
+
+/// Processes whose command line has this word.
+fn processes_with(word: &str) -> usize {
+    let entries = std::fs::read_dir("/proc").unwrap().flatten();
+    let is = |line: Vec<u8>| String::from_utf8_lossy(&line).contains(word);
+    entries.filter(|entry| std::fs::read(entry.path().join("cmdline")).is_ok_and(is)).count()
+}
+
+#[test]
+fn a_daemon_that_hangs_at_mount() {
+    let text = said(&faulty("mount", Fault::HangsAtMount), 3);
+    assert!(text.contains("the daemon hangs without any crash"), "{text}");
+}
+
+#[test]
+fn a_daemon_that_hangs_at_unmount() {
+    let text = said(&faulty("unmount", Fault::HangsAtUnmount), 3);
+    assert!(text.contains("the daemon hangs without any crash"), "{text}");
+}
+
+#[test]
+fn a_daemon_that_dies_or_is_killed() {
+    let text = said(&faulty("dies", Fault::Dies), 3);
+    assert!(text.contains("signal 6"), "{text}");
+    let text = said(&faulty("killed", Fault::Killed), 3);
+    assert!(text.contains("signal 9"), "{text}");
+}
+
+#[test]
+fn a_full_pool_is_no_failure() {
+    let folder = space("full");
+    let program = build(&folder, 0).unwrap();
+    let mut text = String::from("workload full\n");
+    for number in 0..9 {
+        text.push_str(&format!("creat f{number}\nwrite f{number} 0 30000 seed=1\n"));
+    }
+    // The last ones have no room.
+    text.push_str("crash write f8 30000 4000 seed=2\ncrash creat more\ncrash write more 0 5000 seed=3\n");
+    let operations = operations(&folder, &text);
+    let output =
+        run(&folder, &[check(&program, &program, &operations), vec!["--budget".into(), "20s".into()]].concat());
+    let out = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{out}{}", String::from_utf8_lossy(&output.stderr));
+    // And it was full: these are the answers of the same daemon to the same operations.
+    let (pool, mount) = (folder.join("pool"), folder.join("mount"));
+    std::fs::create_dir_all(&mount).unwrap();
+    assert!(Command::new(&program).arg("--mkfs").arg(&pool).status().unwrap().success());
+    let unmarked = folder.join("unmarked");
+    let lines = text.replace("workload full\n", "").replace("crash ", "");
+    std::fs::write(&unmarked, &lines).unwrap();
+    let answers = Command::new("unshare")
+        .args(["-U", "-r", "-m", FENCEPOST, "drive", "fuse", "--mount"])
+        .arg(&mount)
+        .arg("--")
+        .arg(&program)
+        .args([pool.as_os_str(), "-f".as_ref(), "-s".as_ref(), mount.as_os_str()])
+        .stdin(std::fs::File::open(&unmarked).unwrap())
+        .output()
+        .unwrap();
+    let answers = said(&answers, 0) + &String::from_utf8_lossy(&answers.stdout);
+    assert!(answers.contains("ENOSPC") && answers.ends_with("unmounted\n"), "{answers}");
+}
+
+#[test]
+fn no_device_and_no_right_to_mount() {
+    let folder = space("rights");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, "creat foo\n");
+    let words = check(&program, &program, &operations);
+    let masked = "mount --bind /dev/zero /dev/fuse && exec \"$@\"";
+    let output =
+        Command::new("unshare").args(["-m", "sh", "-c", masked, "sh", FENCEPOST]).args(&words).output().unwrap();
+    let text = said(&output, 2);
+    assert!(text.contains("there is no /dev/fuse that can be used"), "{text}");
+    // No more namespaces, and no helper on the path.
+    let locked = "echo 0 > /proc/sys/user/max_mnt_namespaces && PATH=/nowhere exec \"$@\"";
+    let output =
+        Command::new("unshare").args(["-U", "-r", "sh", "-c", locked, "sh", FENCEPOST]).args(&words).output().unwrap();
+    let text = said(&output, 2);
+    assert!(text.contains("file systems cannot be mounted here") && text.contains("fuse3"), "{text}");
+}
+
+#[test]
+fn nothing_is_left_behind_by_kill_9() {
+    let folder = space("kill");
+    let program = build(&folder, 0).unwrap();
+    let mut child = Command::new(FENCEPOST)
+        .args(["fs", "check", "--progress", "never"])
+        .args(["--mkfs", &format!("{} --mkfs {{pool}}", program.display())])
+        .args(["--fuse", &format!("{} {{pool}} -f -s {{mount}}", program.display())])
+        .current_dir(&folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let word = program.display().to_string();
+    let waits = |until: &dyn Fn() -> bool| {
+        let start = Instant::now();
+        while !until() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{} processes", processes_with(&word));
+            sleep(Duration::from_millis(20));
+        }
+    };
+    // The check itself has the word in its command, a driver and a daemon too.
+    waits(&|| processes_with(&word) >= 3);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    waits(&|| processes_with(&word) == 0);
+    let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+    assert!(!mounts.contains("fencepost-fs-"), "{mounts}");
+}
+
+/// Runs a script with the words of a check as its arguments where no mount namespace of our own can be had: mounts are for everybody
+/// in the script's to see.
+fn in_the_open(folder: &Path, script: &str, words: &[String]) -> Output {
+    let locked = format!("echo 0 > /proc/sys/user/max_mnt_namespaces || exit 9\n{script}");
+    let mut command = Command::new("unshare");
+    command.args(["-U", "-r", "-m", "sh", "-c", &locked, "sh", FENCEPOST]).args(words);
+    command.current_dir(folder).output().unwrap()
+}
+
+#[test]
+fn mounts_that_everybody_sees_come_one_at_a_time() {
+    let folder = space("open");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, "creat foo\nrename foo bar\n");
+    let output = in_the_open(&folder, "exec \"$@\"", &check(&program, &program, &operations));
+    let text = said(&output, 0);
+    assert!(text.contains("no mount namespace of our own"), "{text}");
+    assert!(!text.contains("not deterministic"), "{text}");
+}
+
+#[test]
+fn a_mount_that_everybody_sees_is_not_left_behind_by_kill_9() {
+    let folder = space("open-kill");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, &"creat foo\nunlink foo\n".repeat(60));
+    let script = r#"
+        "$@" >/dev/null 2>&1 & check=$!
+        until grep -q fencepost-fs- /proc/self/mountinfo; do kill -0 $check || exit 10; sleep 0.01; done
+        kill -9 $check
+        free=0
+        for look in $(seq 600); do
+            if grep -q fencepost-fs- /proc/self/mountinfo; then free=0; else free=$((free + 1)); fi
+            test $free = 20 && exit 0
+            sleep 0.1
+        done
+        cat /proc/self/mountinfo >&2
+        exit 11"#;
+    said(&in_the_open(&folder, script, &check(&program, &program, &operations)), 0);
+}
+
+#[test]
+fn the_doctor_says_where_file_systems_are_mounted() {
+    let output = Command::new(FENCEPOST).args(["doctor", "--message-format", "json"]).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(text.lines().any(|line| line.contains("\"FUSE\"") && line.contains("\"ok\"")), "{text}");
+}

@@ -1,0 +1,159 @@
+//! One process per operation: rows of forks, and known effects of commands, against a driver that starts every process anew.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use crate::cli_support::Sandbox;
+use crash::assignment::Assignment;
+use crash::walk::{Rules, Walk};
+use operation::boundaries::BoundarySource;
+use operation::equivalence::Asking;
+use operation::workload::Workload;
+use oracle::oracle::Oracle;
+use recover::limits::Limits;
+use runner::reference::run::reference_answers;
+use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan, Runner};
+use trace::TraceReader;
+use trace::event::EventId;
+
+const OWN: &str = env!("CARGO_BIN_EXE_fencepost");
+
+fn tally(folder: &Path) -> PathBuf {
+    let out = folder.join("tally");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/tally.c");
+    let status = Command::new("cc").args(["-O1", "-g", "-o"]).arg(&out).arg(source).status();
+    assert!(status.expect("cc is installed").success());
+    out
+}
+
+/// A recorded workload of commands.
+struct Recorded {
+    folder: tempfile::TempDir,
+    reader: TraceReader,
+    operations: Arc<OperationPlan>,
+    words: Vec<String>,
+}
+
+impl Recorded {
+    fn new(operations: &str, readback: &str) -> Recorded {
+        let folder = tempfile::tempdir().expect("writable");
+        let path = |name: &str| folder.path().join(name);
+        let words = [OWN, "drive", "command", "--"].map(str::to_owned).into_iter();
+        let command = [tally(folder.path()), path("pool")].map(|word| word.to_str().expect("text").to_owned());
+        let words: Vec<String> = words.chain(command).chain(["{op}".to_owned()]).collect();
+        let workload = Workload::new(operations.as_bytes(), readback.as_bytes()).expect("a workload");
+        fs::write(path("input"), workload.operations()).expect("writable");
+        let mut record = Command::new(OWN);
+        record.args(["record", "--quiet", "--operations", "stdin", "-o"]).arg(path("trace")).arg("--").args(&words);
+        record.stdin(File::open(path("input")).expect("written")).stdout(Stdio::null()).current_dir(folder.path());
+        assert!(record.status().expect("it starts").success());
+        let reader = TraceReader::open(&path("trace")).expect("a trace");
+        let operations = Arc::new(OperationPlan {
+            workload,
+            operations_after: 6,
+            recorded: None,
+            asking: Asking::Fed,
+            boundaries: BoundarySource::Events,
+        });
+        Recorded { folder, reader, operations, words }
+    }
+
+    /// `driver`: the executable that starts the commands.
+    fn runner(&self, driver: &Path) -> Runner {
+        let mut words: Vec<OsString> = self.words.iter().map(OsString::from).collect();
+        words[0] = driver.into();
+        let mut recovery = recover::command::Command::here(&words).expect("words");
+        recovery.dir = self.folder.path().canonicalize().expect("a folder");
+        let tables = self.reader.tables();
+        Runner::new(RecoveryPlan {
+            recovery,
+            checker: None,
+            oracle: Oracle::default(),
+            limits: Limits::default(),
+            pools: tables.pools.iter().map(|pool| (pool.info.path.clone().into(), pool.info.len)).collect(),
+            engine: EngineChoice::ForkServer,
+            names: tables.paths.clone(),
+            folders: Vec::new(),
+            operations: Some(Arc::clone(&self.operations)),
+            served: None,
+            cancel: Default::default(),
+            real_time: false,
+        })
+        .expect("a runner")
+    }
+
+    /// A runner with rows of commands, and one that lets a driver start them: by this name it is not recognised.
+    fn runners(&self) -> [Runner; 2] {
+        let unknown = self.folder.path().join("unknown");
+        std::os::unix::fs::symlink(OWN, &unknown).expect("writable");
+        let mut runners = [self.runner(Path::new(OWN)), self.runner(&unknown)];
+        let reference = |runner: &mut Runner| {
+            reference_answers(&self.reader, Rules::default(), &self.operations, runner, &|_| true)
+        };
+        let expected = runners.each_mut().map(|runner| reference(runner).expect("right answers").equivalence);
+        let [one, other] = expected.each_ref().map(|equivalence| format!("{:?}", equivalence.expected));
+        assert_eq!(one, other);
+        let [equivalence, _] = expected.map(Arc::new);
+        runners.iter_mut().for_each(|runner| runner.equivalence = Some(Arc::clone(&equivalence)));
+        runners
+    }
+}
+
+#[test]
+fn rows_of_commands_are_what_a_driver_does() {
+    let operations = "put 1 11\nput 2 22\nfail 2\nput 1 12\ndie 1\nsum\n";
+    let recorded = Recorded::new(operations, "get 1\n");
+    let [mut row, mut driver] = recorded.runners();
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).expect("a walk");
+    let mut died = 0;
+    for at in (1..=recorded.reader.event_count()).step_by(5) {
+        walk.advance_to(EventId(at)).expect("an event");
+        let view = walk.view();
+        for assignment in [Assignment::everything(&view), Assignment::guaranteed(&view)] {
+            let image = view.image(&assignment.state(&view)).expect("an image");
+            let (one, other) = (row.observe(&image).expect("a row"), driver.observe(&image).expect("a run"));
+            assert_eq!(one.verdict, other.verdict, "before event {at}");
+            let (one, other) = (row.last().expect("a run"), driver.last().expect("a run"));
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            assert_eq!(text(&one.stdout), text(&other.stdout), "before event {at}");
+            assert_eq!((&one.boundaries, &one.end), (&other.boundaries, &other.end), "before event {at}");
+            if text(&one.stdout).contains("signal 11") {
+                died += 1;
+                assert!(!row.broke_down_at().is_empty(), "before event {at}");
+            }
+        }
+    }
+    assert!(died > 0 && row.refused.is_none() && driver.refused.is_none());
+    assert_eq!(driver.known_commands(), 0);
+}
+
+fn clean(operations: &str, more: &[&str]) {
+    let sandbox = Sandbox::new();
+    tally(&sandbox.path(""));
+    fs::write(sandbox.path("ops"), operations).expect("writable");
+    let quick = ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order,guaranteed-only", "--ops", "ops"];
+    let ran = sandbox.run_limited(&[&quick, more, &["--op-command", "./tally p {op}"]].concat());
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("nothing found") && !ran.err.contains("not deterministic"), "{}{}", ran.out, ran.err);
+}
+
+/// Processes that meet in other files than the pools are not run apart from each other.
+#[test]
+fn files_of_one_command_are_there_for_the_next() {
+    clean("put 1 1\nmark\nmarked\nput 2 2\nmarked\nsum\n", &[]);
+}
+
+/// The clock and random numbers of commands differ, as they do natively.
+#[test]
+fn two_commands_do_not_draw_the_same() {
+    clean("draw\ndraw\nput 1 1\ndraw\nget 1\n", &[]);
+}
+
+/// Without taking states for each other, and with a command before the first: the same.
+#[test]
+fn every_command_is_run_where_that_is_asked_for() {
+    clean("put 1 1\nput 2 2\nget 1\n", &["--no-equivalence", "--recover", "./tally p sum"]);
+}

@@ -1,0 +1,122 @@
+//! Takes in what slices and checks of a round have found, in the order of the round: cases that are still news, the cases that made
+//! their starting pools, their images, and root causes that nobody knew.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::findings::Found;
+use super::slice::SliceDone;
+use super::state::State;
+use crate::case::{CaseId, Origin};
+use crate::corpus::{CorpusError, failed};
+use crate::image::{Image, ImageId};
+
+impl State {
+    /// Takes in what lies in `folder`. The unit knew the first `known` cases. Returns root causes that are new.
+    pub(super) fn merge(&mut self, folder: &Path, known: usize) -> Result<Vec<Found>, CorpusError> {
+        let done = SliceDone::read(folder).map_err(failed("read what a worker sent to", folder))?;
+        self.merge_cases(&done, folder, known)?;
+        self.executions += done.executions;
+        self.hangs += done.hangs;
+        self.crashes += done.crashes;
+        self.stable = (self.stable.0 + done.stable.0, self.stable.1 + done.stable.1);
+        self.suggested += done.suggested;
+        self.unchecked += done.unchecked;
+        self.helper_trouble = self.helper_trouble.take().or(done.helper_trouble);
+        self.unchecked_why = self.unchecked_why.take().or(done.unchecked_why);
+        let mut new = Vec::new();
+        for mut found in done.found {
+            let case = folder.join("findings").join(&found.finding.id.0).join("case");
+            let read = || failed("read what a worker sent to", folder);
+            let input = std::fs::read(case.join("input")).map_err(read())?;
+            let start = Image::read(&case, "start", self.tree.pools()).map_err(read())?;
+            // Of a case of the slice: the next one, as for a case that broke down.
+            if found.case.0 as usize >= known {
+                found.case = CaseId(self.corpus.cases().len() as u32);
+            }
+            found.second = self.elapsed().as_secs();
+            found.execution = self.executions;
+            let own = self.folder().to_owned();
+            let added = self.findings.add(found.clone(), Some(&folder.join("findings")), &input, &start);
+            if added.map_err(failed("write a finding in", &own))? {
+                new.push(found);
+            }
+        }
+        Ok(new)
+    }
+
+    fn merge_cases(&mut self, done: &SliceDone, folder: &Path, known: usize) -> Result<(), CorpusError> {
+        let wanted = self.wanted(done, known);
+        let read = || failed("read what a worker sent to", folder);
+        let mut images: FxHashMap<ImageId, Arc<Image>> = FxHashMap::default();
+        for (number, node) in done.nodes.iter().enumerate() {
+            let packed = SliceDone::image(folder, number).map_err(read())?;
+            let image = self.tree.rebuilt(node, &packed, &images).map_err(read())?;
+            images.insert(node.id, image);
+        }
+        // Their numbers there, and here.
+        let mut here: FxHashMap<CaseId, CaseId> = FxHashMap::default();
+        for (number, sent) in done.cases.iter().enumerate() {
+            if !wanted.contains(&number) {
+                continue;
+            }
+            let case = &sent.case;
+            let left = match images.get(&case.left) {
+                Some(image) => Arc::clone(image),
+                None => self.image(case.left)?,
+            };
+            let input = SliceDone::input(folder, number).map_err(read())?;
+            let parent = ancestor(done, case.parent, known, &here);
+            let origin = Origin { parent, found_by: case.found_by };
+            let execution = self.executions + (case.execution - done.before);
+            let (id, _) = self.keep_anyway(origin, &input, case.start, &left, &sent.trail, case.stable, execution)?;
+            here.insert(case.id, id);
+            let crashes = done.nodes.iter().filter(|node| node.case == case.id && node.crash.is_some());
+            for node in crashes {
+                let own = self.folder().join("images");
+                let added = self.tree.add(&images[&node.id], node.parent, id, node.crash.clone());
+                added.map_err(failed("write an image in", &own))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Cases that are news, and those that made their starting pools.
+    fn wanted(&self, done: &SliceDone, known: usize) -> BTreeSet<usize> {
+        let mut covered = self.covered.clone();
+        let mut wanted = BTreeSet::new();
+        for (number, sent) in done.cases.iter().enumerate() {
+            if covered.news(&sent.trail).priority().is_some() {
+                covered.add(&sent.trail);
+                wanted.insert(number);
+            }
+        }
+        for number in (0..done.cases.len()).rev() {
+            if wanted.contains(&number) && self.tree.node(done.cases[number].case.start).is_none() {
+                let maker = done.nodes.iter().find(|node| node.id == done.cases[number].case.start);
+                wanted.extend(maker.and_then(|node| (node.case.0 as usize).checked_sub(known)));
+            }
+        }
+        wanted
+    }
+}
+
+/// The case that one was made of, or the nearest before it that is known here.
+fn ancestor(
+    done: &SliceDone,
+    mut parent: Option<CaseId>,
+    known: usize,
+    here: &FxHashMap<CaseId, CaseId>,
+) -> Option<CaseId> {
+    loop {
+        let id = parent?;
+        let Some(number) = (id.0 as usize).checked_sub(known) else { return Some(id) };
+        if let Some(id) = here.get(&id) {
+            return Some(*id);
+        }
+        parent = done.cases.get(number)?.case.parent;
+    }
+}

@@ -1,0 +1,4 @@
+//! Coverage and stopped runs against references.
+
+mod coverage;
+mod stopping;
