@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::hash::{Hash, Hasher};
-use std::io;
+use std::io::{self, BufRead, BufReader};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -131,11 +131,11 @@ impl Runner {
         Ok(())
     }
 
-    /// Puts the files back. What cannot be put back stays as it is: the next run says what is wrong with it.
+    /// Puts the files back that the last run changed. What cannot be put back stays as it is: the next run says what is wrong with it.
     pub fn restore(&self) {
         for Kept { path, content } in &self.kept {
             let _ = match content {
-                Some(copy) => fs::copy(copy, path).map(drop),
+                Some(copy) => put_back(copy, path),
                 None if path.is_file() => fs::remove_file(path),
                 None => Ok(()),
             };
@@ -209,6 +209,44 @@ impl Runner {
     }
 }
 
+/// Gives `path` the content of `copy` again, if it has another one. A file that did not change is not written: it may be the program itself, which
+/// other processes execute. The new file takes its place as a whole, so that nothing is lost if this process is killed.
+fn put_back(copy: &Path, path: &Path) -> io::Result<()> {
+    if same_content(copy, path).unwrap_or(false) {
+        return Ok(());
+    }
+    let real = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let mut name = real.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".fencepost-{}", std::process::id()));
+    let fresh = real.with_file_name(name);
+    let moved = fs::copy(copy, &fresh).and_then(|_| fs::rename(&fresh, &real));
+    moved.or_else(|_| {
+        let _ = fs::remove_file(&fresh);
+        // A folder in which no file can be made.
+        fs::copy(copy, &real).map(drop)
+    })
+}
+
+fn same_content(a: &Path, b: &Path) -> io::Result<bool> {
+    let (a, b) = (File::open(a)?, File::open(b)?);
+    if a.metadata()?.len() != b.metadata()?.len() {
+        return Ok(false);
+    }
+    let (mut a, mut b) = (BufReader::with_capacity(1 << 16, a), BufReader::with_capacity(1 << 16, b));
+    loop {
+        let (left, right) = (a.fill_buf()?, b.fill_buf()?);
+        let common = left.len().min(right.len());
+        if left[..common] != right[..common] {
+            return Ok(false);
+        }
+        if common == 0 {
+            return Ok(left.len() == right.len());
+        }
+        a.consume(common);
+        b.consume(common);
+    }
+}
+
 fn same_file(a: &Path, b: &Path) -> bool {
     a == b || fs::canonicalize(a).ok().zip(fs::canonicalize(b).ok()).is_some_and(|(a, b)| a == b)
 }
@@ -248,4 +286,33 @@ pub(crate) fn pm_instructions(reader: &TraceReader) -> Result<Vec<u64>, ReadErro
         }
     }
     Ok(list)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_put_back_only_if_they_changed() -> io::Result<()> {
+        let folder = tempfile::tempdir()?;
+        let (program, data) = (folder.path().join("program"), folder.path().join("data"));
+        for path in [&program, &data] {
+            fs::write(path, vec![7; 100_000])?;
+        }
+        let before = fs::metadata(&program)?;
+        let command: Vec<OsString> = ["driver".into(), program.clone().into(), data.clone().into()].to_vec();
+        let kept = tempfile::tempdir()?;
+        let shape = Shape::default();
+        let runner = Runner::new(&command, shape, &[], &[], kept.path(), Duration::from_secs(1))
+            .map_err(|error| io::Error::other(error.to_string()))?;
+        let mut changed = vec![7; 100_000];
+        changed[99_999] = 8;
+        fs::write(&data, changed)?;
+        runner.restore();
+        let after = fs::metadata(&program)?;
+        assert_eq!((before.ino(), before.modified()?), (after.ino(), after.modified()?), "the program was written");
+        assert_eq!(fs::read(&data)?, vec![7; 100_000]);
+        assert_eq!(fs::read_dir(folder.path())?.count(), 2, "a file was left");
+        Ok(())
+    }
 }

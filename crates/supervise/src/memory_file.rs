@@ -43,8 +43,34 @@ pub(crate) fn create_for(name: &CStr, purpose: Use) -> io::Result<File> {
     Err(io::Error::last_os_error())
 }
 
+/// How often a file is made anew whose pages the kernel holds.
+const SEALING_TRIES: usize = 20;
+
+/// One with this content that nobody can change any more.
+///
+/// The kernel refuses the seal (`EBUSY`) while it holds a page of the file for purposes of its own, such as moving it to another place in memory. It
+/// waits for a while by itself; on a busy machine that is not always enough. A new file has other pages.
+pub(crate) fn sealed(name: &CStr, purpose: Use, bytes: &[u8]) -> io::Result<File> {
+    retry_while_busy(|| {
+        let mut file = create_for(name, purpose)?;
+        file.write_all(bytes)?;
+        seal(&file)?;
+        Ok(file)
+    })
+}
+
+fn retry_while_busy<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
+    for _ in 1..SEALING_TRIES {
+        match attempt() {
+            Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {}
+            done => return done,
+        }
+    }
+    attempt()
+}
+
 /// Forbids every later change of content and length.
-pub(crate) fn seal(file: &File) -> io::Result<()> {
+fn seal(file: &File) -> io::Result<()> {
     let seals = libc::F_SEAL_WRITE | libc::F_SEAL_GROW | libc::F_SEAL_SHRINK | libc::F_SEAL_SEAL;
     // SAFETY: plain fcntl on a descriptor that we own.
     if unsafe { libc::fcntl(file.as_raw_fd(), libc::F_ADD_SEALS, seals) } != 0 {

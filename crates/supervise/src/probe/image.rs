@@ -1,7 +1,6 @@
 //! The probe as it was built with this crate, and its way into a process: a sealed memfd.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::path::PathBuf;
 
 use super::error::{LaunchError, os};
@@ -36,9 +35,6 @@ impl ProbeImage {
                 &read
             }
         };
-        let mut file = memory_file::create_for(c"fencepost-probe", Use::Program).map_err(os("create a memfd"))?;
-        file.write_all(image).map_err(os("write the probe into a memfd"))?;
-        memory_file::seal(&file).map_err(os("seal the probe's memfd"))?;
-        Ok(file)
+        memory_file::sealed(c"fencepost-probe", Use::Program, image).map_err(os("put the probe into a sealed memfd"))
     }
 }

@@ -1,32 +1,14 @@
 //! `fencepost explore` from the outside: finds what needs a solver, each time the same; says what limits it; goes on without what is missing.
-//!
-//! One test at a time, and in a binary of its own: beside explorations and campaigns of other processes, a run can lose a part of what it logged
-//! (docs/solving.md).
-
-#[expect(dead_code, reason = "each test binary uses its own part")]
-#[path = "cli_support/mod.rs"]
-mod cli_support;
-#[path = "explore_support/mod.rs"]
-mod explore_support;
-#[path = "schema_support/mod.rs"]
-mod schema_support;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use cli_support::{Ran, Sandbox};
-use explore_support::{GUILTY, explore, program, told};
-use schema_support::Schema;
+use crate::cli_support::{Ran, Sandbox};
+use crate::explore_support::{GUILTY, explore, program, told};
+use crate::schema_support::Schema;
 use serde_json::Value;
-
-/// Held by the one test that runs.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 #[track_caller]
 fn assert_found(ran: &Ran) {
@@ -36,7 +18,6 @@ fn assert_found(ran: &Ran) {
 
 #[test]
 fn what_it_tells_programs_keeps_to_the_schema_and_every_finding_has_its_input() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "plain", &["--message-format", "json"]);
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema/findings.json");
@@ -56,7 +37,6 @@ fn what_it_tells_programs_keeps_to_the_schema_and_every_finding_has_its_input() 
 
 #[test]
 fn an_input_that_decides_nothing_is_said_at_once() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "copy", &[]);
     ran.expect(0, &["no branch depends on the input"]);
@@ -66,7 +46,6 @@ fn an_input_that_decides_nothing_is_said_at_once() {
 
 #[test]
 fn a_solver_that_is_missing_or_dies_is_said_and_the_search_goes_on() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "plain", &["--solver", "/nowhere/z3"]);
     assert_found(&ran);
@@ -82,7 +61,6 @@ fn a_solver_that_is_missing_or_dies_is_said_and_the_search_goes_on() {
 
 #[test]
 fn a_path_that_grows_without_end_is_cut() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "loop", &["--runs", "2"]);
     ran.expect(0, &["paths have more than", "branches beyond were not looked at"]);
@@ -92,7 +70,6 @@ fn a_path_that_grows_without_end_is_cut() {
 
 #[test]
 fn changing_code_and_threads_are_said() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "code", &[]);
     assert_found(&ran);
@@ -104,7 +81,6 @@ fn changing_code_and_threads_are_said() {
 
 #[test]
 fn every_branch_is_claimed_only_where_nothing_was_left_out() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "plain", &[]);
     assert!(ran.out.contains("(every branch tried)") && !ran.out.contains("other paths"), "{}", ran.out);
@@ -128,7 +104,6 @@ fn every_branch_is_claimed_only_where_nothing_was_left_out() {
 
 #[test]
 fn where_input_becomes_concrete_is_said_with_its_place() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     for (mode, what) in
         [("float", "cvtsi2sd"), ("seek", "argument of a system call"), ("name", "a name or content for the kernel")]
@@ -143,9 +118,10 @@ fn where_input_becomes_concrete_is_said_with_its_place() {
 
 #[test]
 fn operations_through_sockets_and_commands_are_symbolic() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     fs::write(sandbox.path("ops"), "put 1234\n").expect("writable");
+    let stamp = || fs::metadata(program()).and_then(|file| Ok((file.ino(), file.modified()?))).expect("built");
+    let before = stamp();
     let program = program().display().to_string();
     let common = ["explore", "--time", "100", "--ops", "ops", "--solver", "embedded", "--runs", "40"];
     let server = ["--op-socket", "{socket}", "--", &program, "pool", "serve", "{socket}"];
@@ -156,11 +132,12 @@ fn operations_through_sockets_and_commands_are_symbolic() {
     assert_found(&sandbox.run_limited(&[&common[..], &["--op-command", &command]].concat()));
     let ran = sandbox.run_limited(&["explore", "--op-socket", "{socket}", "--", &program, "pool", "serve", "{socket}"]);
     ran.expect(2, &["need operations"]);
+    // It is an argument of the driver, and arguments that are files are put back after each run.
+    assert_eq!(stamp(), before, "the program was written to");
 }
 
 #[test]
 fn a_line_is_reached_and_no_line_is_refused() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "plain", &["--reach", &format!("solver_cases.c:{GUILTY}")]);
     ran.expect(0, &[]);
@@ -171,7 +148,6 @@ fn a_line_is_reached_and_no_line_is_refused() {
 
 #[test]
 fn fuzzing_with_a_solver_finds_what_mutation_does_not() {
-    let _alone = alone();
     let sandbox = Sandbox::new();
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../targets/solve/magic64.c");
     let mut cc = Command::new("cc");
@@ -195,7 +171,6 @@ fn fuzzing_with_a_solver_finds_what_mutation_does_not() {
 
 #[test]
 fn the_same_seed_takes_the_same_way() {
-    let _alone = alone();
     for search in ["pm-aware", "random"] {
         let once = || {
             let sandbox = Sandbox::new();
