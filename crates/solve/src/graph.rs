@@ -9,21 +9,21 @@
 
 mod block;
 mod components;
+mod condensed;
 mod linkage;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::constant::Constants;
 use crate::follow::Mapped;
 use block::{Node, Through};
+use condensed::{Condensed, Item};
 use linkage::Linkage;
 
 /// Instructions that are read at most.
 const MOST_INSTRUCTIONS: usize = 3_000_000;
-/// PM instructions that never ran and are told apart, at most.
-const MOST_ITEMS: usize = 4096;
 /// Added to where a file's code begins: the node that stands for any function that the file's data points to. No program lies there.
 const ANYWHERE: u64 = 1 << 63;
 /// Entries of a jump table, at most: how long it is, nobody says.
@@ -39,9 +39,13 @@ pub struct Graph {
     nodes: FxHashMap<u64, Node>,
     /// Where indirect jumps and calls went, by their address.
     taken: FxHashMap<u64, Vec<u64>>,
-    weights: FxHashMap<u64, u64>,
-    read: usize,
+    /// Of the code that is known, unless it is stale.
+    condensed: Condensed,
     stale: bool,
+    /// PM instructions that had not run when the weights were computed, and the weights by component.
+    open: Vec<Item>,
+    weights: Vec<u32>,
+    read: usize,
 }
 
 impl Graph {
@@ -169,47 +173,23 @@ impl Graph {
         flushing
     }
 
-    /// Works out the weights anew; `is_executed` says which instructions ran.
+    /// Brings the weights up to date; `is_executed` says which instructions ran.
     pub fn weigh(&mut self, is_executed: impl Fn(u64) -> bool) {
-        let flushing = self.flushing();
-        let items_of = |node: &Node| -> Vec<u64> {
-            let call = node.calls.filter(|callee| flushing.contains(callee)).map(|_| node.call_at);
-            node.pm.iter().copied().chain(call).collect()
-        };
-        let mut items: BTreeMap<u64, usize> = BTreeMap::new();
-        for item in self.nodes.values().flat_map(items_of).filter(|&item| !is_executed(item)) {
-            items.insert(item, 0);
+        let is_new = std::mem::take(&mut self.stale);
+        if is_new {
+            let flushing = self.flushing();
+            let items = |pc: u64| -> Vec<u64> {
+                let node = &self.nodes[&pc];
+                let call = node.calls.filter(|callee| flushing.contains(callee)).map(|_| node.call_at);
+                node.pm.iter().copied().chain(call).collect()
+            };
+            self.condensed = Condensed::new(self.nodes.keys().copied().collect(), |pc| self.next(pc), items);
         }
-        items.values_mut().enumerate().for_each(|(number, place)| *place = number);
-        let words = items.len().min(MOST_ITEMS).div_ceil(64);
-        let mut order: Vec<u64> = self.nodes.keys().copied().collect();
-        order.sort_unstable();
-        let components = components::components(&order, |pc| self.next(pc));
-        let mut number_of: FxHashMap<u64, usize> = FxHashMap::default();
-        let mut sets: Vec<Vec<u64>> = Vec::with_capacity(components.len());
-        let mut weights = FxHashMap::default();
-        for (number, component) in components.iter().enumerate() {
-            let mut set = vec![0u64; words];
-            for &pc in component {
-                number_of.insert(pc, number);
-                for place in items_of(&self.nodes[&pc]).iter().filter_map(|item| items.get(item)) {
-                    if let Some(word) = set.get_mut(place / 64) {
-                        *word |= 1 << (place % 64);
-                    }
-                }
-            }
-            // What is reached from here has its set already.
-            for other in component.iter().flat_map(|&pc| self.next(pc)).filter_map(|pc| number_of.get(&pc)) {
-                if let Some(reached) = sets.get(*other) {
-                    set.iter_mut().zip(reached).for_each(|(word, more)| *word |= more);
-                }
-            }
-            let weight = set.iter().map(|word| u64::from(word.count_ones())).sum::<u64>();
-            weights.extend(component.iter().map(|&pc| (pc, weight)));
-            sets.push(set);
+        let open = self.condensed.open(is_executed);
+        if is_new || open != self.open {
+            self.weights = self.condensed.weights(&open);
+            self.open = open;
         }
-        self.weights = weights;
-        self.stale = false;
     }
 
     pub fn is_stale(&self) -> bool {
@@ -218,7 +198,10 @@ impl Graph {
 
     /// How many PM instructions that never ran can be reached from `pc`.
     pub fn weight(&self, pc: u64) -> u64 {
-        self.weights.get(&pc).copied().unwrap_or(0)
+        self.condensed
+            .component(pc)
+            .and_then(|component| self.weights.get(component))
+            .map_or(0, |&weight| weight.into())
     }
 
     /// Blocks from `pc` to the nearest of `goals`; calls and what follows them count as one way. `None`: no way is known.

@@ -1,63 +1,53 @@
 //! Strongly connected components.
 
-use rustc_hash::FxHashMap;
-
-/// Components of the graph with these nodes, in which `next` gives what follows a node: those that are reached come before those that reach
-/// them (Tarjan, without recursion). The order depends on `nodes` alone.
-pub fn components<I: Iterator<Item = u64>>(nodes: &[u64], next: impl Fn(u64) -> I) -> Vec<Vec<u64>> {
-    let mut index: FxHashMap<u64, (u32, u32, bool)> = FxHashMap::default();
-    let (mut count, mut stack, mut components) = (0, Vec::new(), Vec::new());
-    for &root in nodes {
-        if index.contains_key(&root) {
+/// Component of each node of a graph, in which `next` gives what follows a node: components that are reached have smaller numbers than those that
+/// reach them (Tarjan, without recursion).
+pub fn components<I: Iterator<Item = u32>>(count: usize, next: impl Fn(u32) -> I) -> Vec<u32> {
+    const NEW: u32 = u32::MAX;
+    let mut order = vec![NEW; count];
+    let mut low = vec![NEW; count];
+    let mut component = vec![NEW; count];
+    let (mut seen, mut found, mut stack) = (0, 0, Vec::new());
+    for root in 0..count as u32 {
+        if order[root as usize] != NEW {
             continue;
         }
-        index.insert(root, (count, count, true));
-        count += 1;
-        stack.push(root);
-        let mut work = vec![(root, next(root))];
-        while let Some((node, rest)) = work.last_mut() {
-            let node = *node;
-            match rest.next() {
-                Some(target) => match index.get(&target).copied() {
-                    None => {
-                        index.insert(target, (count, count, true));
-                        count += 1;
-                        stack.push(target);
-                        work.push((target, next(target)));
-                    }
-                    Some((number, _, true)) => lower(&mut index, node, number),
-                    Some(_) => {}
-                },
-                None => {
-                    work.pop();
-                    let (number, low, _) = index[&node];
-                    if let Some((parent, _)) = work.last() {
-                        lower(&mut index, *parent, low);
-                    }
-                    if number == low {
-                        let mut component = Vec::new();
-                        while let Some(member) = stack.pop() {
-                            if let Some(entry) = index.get_mut(&member) {
-                                entry.2 = false;
-                            }
-                            component.push(member);
-                            if member == node {
-                                break;
-                            }
-                        }
-                        components.push(component);
+        let mut work = Vec::new();
+        let mut entered = Some(root);
+        loop {
+            if let Some(node) = entered.take() {
+                (order[node as usize], low[node as usize]) = (seen, seen);
+                seen += 1;
+                stack.push(node);
+                work.push((node, next(node)));
+            }
+            let Some((node, rest)) = work.last_mut() else { break };
+            let node = *node as usize;
+            if let Some(target) = rest.next() {
+                let at = target as usize;
+                if order[at] == NEW {
+                    entered = Some(target);
+                } else if component[at] == NEW {
+                    low[node] = low[node].min(order[at]);
+                }
+                continue;
+            }
+            work.pop();
+            if let Some(&(parent, _)) = work.last() {
+                low[parent as usize] = low[parent as usize].min(low[node]);
+            }
+            if low[node] == order[node] {
+                while let Some(member) = stack.pop() {
+                    component[member as usize] = found;
+                    if member as usize == node {
+                        break;
                     }
                 }
+                found += 1;
             }
         }
     }
-    components
-}
-
-fn lower(index: &mut FxHashMap<u64, (u32, u32, bool)>, node: u64, to: u32) {
-    if let Some(entry) = index.get_mut(&node) {
-        entry.1 = entry.1.min(to);
-    }
+    component
 }
 
 #[cfg(test)]
@@ -66,17 +56,15 @@ mod tests {
 
     #[test]
     fn a_loop_is_one_component_and_comes_after_what_it_leads_to() {
-        let next = |node: u64| -> std::vec::IntoIter<u64> {
+        let next = |node: u32| -> std::vec::IntoIter<u32> {
             match node {
-                1 => vec![2],
-                2 => vec![3, 4],
-                3 => vec![1],
+                0 => vec![1],
+                1 => vec![2, 3],
+                2 => vec![0],
                 _ => vec![],
             }
             .into_iter()
         };
-        let mut found = components(&[1, 2, 3, 4, 5], next);
-        found.iter_mut().for_each(|component| component.sort_unstable());
-        assert_eq!(found, [vec![4], vec![1, 2, 3], vec![5]]);
+        assert_eq!(components(5, next), [1, 1, 1, 0, 2]);
     }
 }
