@@ -132,3 +132,16 @@ fn every_class_is_seeded_often() {
         assert!(count >= 8, "{class}: only {count} seeded bugs");
     }
 }
+
+/// Only a few of them run in a test; what cannot be built would be noticed when somebody measures.
+#[test]
+fn programs_with_rare_bugs_can_be_built() {
+    let programs = folder("fuzz-programs");
+    let mut wrong = Vec::new();
+    for target in crash::rare().expect("every program has a valid head and valid markers") {
+        for variant in [TWIN].into_iter().chain(target.variants()) {
+            wrong.extend(target.build(variant, &programs).err().map(|error| error.to_string()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

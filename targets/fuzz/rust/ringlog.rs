@@ -68,7 +68,7 @@ impl RingLog {
         put!(record.key, key); //~ 2 ordering
         put!(record.value, value); //~ 2 ordering
         put!(record.there, there); //~ 2 ordering
-        if !(BUG == 2 && tail >= RECORDS) {
+        if !(has_bug(2) && tail >= RECORDS) {
             persist(&raw const *record, size_of::<Record>());
         }
         put!(self.pool.tail.0, tail + 1); //~ 2 ordering
@@ -85,13 +85,13 @@ impl RingLog {
         let head = self.pool.head.0;
         let &Record { key, value, .. } = self.record(head);
         let counts = self.index.get(&key) == Some(&head);
-        if BUG == 1 && counts && !opening {
+        if has_bug(1) && counts && !opening {
             put!(self.pool.head.0, head + 1); //~ 1 ordering
             persist(&raw const self.pool.head.0, 8);
             self.append(key, value, 1); //~ 1 ordering
             return;
         }
-        if BUG == 3 && counts && opening {
+        if has_bug(3) && counts && opening {
             let tail = self.pool.tail.0;
             let record = &mut self.pool.records[(tail % RECORDS) as usize];
             put!(record.key, key);
