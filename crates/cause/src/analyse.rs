@@ -134,6 +134,24 @@ pub fn analyse<R: Recovery + Send>(
     Ok(analyser.finish())
 }
 
+/// Looks into failing states for another machine, which takes them in order and alone decides on causes. It finds what was run here in the verdicts
+/// that `memory` shares with others.
+pub fn look_ahead<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    outcomes: &[PointOutcome],
+    mut memory: VerdictCache,
+    recovery: &mut R,
+    allowance: Allowance<'_>,
+) -> Result<(), AnalyseError> {
+    let mut scout = Analyser::default();
+    let mut worker = Worker::new(Task { reader, rules, allowance }, &mut memory, recovery)?;
+    for outcome in outcomes {
+        worker.take(&mut scout, outcome, 0..outcome.failing.len(), &|_| {})?;
+    }
+    Ok(())
+}
+
 /// Takes the outcomes of one search after another, and remembers the causes that it knows.
 #[derive(Clone, Debug, Default)]
 pub struct Analyser {

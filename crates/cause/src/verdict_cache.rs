@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use crash::assumed::AssumedRepairs;
 use crash::image::{CrashImage, ImageKey};
-use crash::read_tree::{ReadTree, ReadTreeCache};
+use crash::read_tree::{KnownRuns, ReadTree, ReadTreeCache, ReadTreeLimits};
 use crash::recovery::Observation;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk, WalkError};
@@ -26,11 +26,13 @@ pub struct VerdictCache {
     cache: ReadTreeCache,
 }
 
+/// None: every state is to be run.
+type SharedTree = Arc<RwLock<Option<ReadTree>>>;
+
 /// What all workers know.
 #[derive(Debug, Default)]
 struct Shared {
-    /// None: every state is to be run.
-    read_tree: RwLock<Option<ReadTree>>,
+    read_tree: SharedTree,
     /// Runs that nothing can be concluded from but for the same image.
     images: Mutex<FxHashMap<ImageKey, Verdict>>,
 }
@@ -52,8 +54,12 @@ impl Shared {
 impl VerdictCache {
     /// What a search with these positions found out.
     pub fn new(read_tree: Option<ReadTree>, positions: Arc<CrashPositions>) -> Self {
-        let shared = Arc::new(Shared { read_tree: RwLock::new(read_tree), images: Mutex::default() });
-        VerdictCache { shared, positions, assumed: Arc::default(), cache: ReadTreeCache::default() }
+        VerdictCache::of(Arc::new(RwLock::new(read_tree)), positions, Arc::default())
+    }
+
+    fn of(read_tree: SharedTree, positions: Arc<CrashPositions>, assumed: Arc<AssumedRepairs>) -> Self {
+        let shared = Arc::new(Shared { read_tree, images: Mutex::default() });
+        VerdictCache { shared, positions, assumed, cache: ReadTreeCache::default() }
     }
 
     /// The same knowledge, for another worker.
@@ -102,6 +108,12 @@ impl VerdictCache {
         *self.shared.tree_mut() = read_tree;
     }
 
+    /// Takes in runs of other machines.
+    pub fn learn_runs(&mut self, runs: &KnownRuns) {
+        self.cache = ReadTreeCache::default();
+        learn(&mut self.shared.tree_mut(), runs);
+    }
+
     /// Has a run read a line of a pool, as far as that is known?
     pub fn has_reads(&self) -> bool {
         self.shared.tree().as_ref().is_some_and(ReadTree::has_lines)
@@ -134,5 +146,44 @@ impl VerdictCache {
             // Recovery is not deterministic: nothing that was seen says anything.
             *tree = None;
         }
+    }
+}
+
+/// What a machine knows that looks into failing states for another one.
+#[derive(Debug)]
+pub struct ForeignVerdicts(SharedTree);
+
+impl Default for ForeignVerdicts {
+    fn default() -> Self {
+        let tree = ReadTree::sharing(ReadTreeLimits::default());
+        ForeignVerdicts(Arc::new(RwLock::new(Some(tree))))
+    }
+}
+
+impl ForeignVerdicts {
+    fn tree(&self) -> RwLockWriteGuard<'_, Option<ReadTree>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For an analysis at these positions, under these repairs.
+    pub fn cache(&self, positions: Arc<CrashPositions>, assumed: Arc<AssumedRepairs>) -> VerdictCache {
+        VerdictCache::of(Arc::clone(&self.0), positions, assumed)
+    }
+
+    /// Takes in what others have run.
+    pub fn learn(&self, runs: &KnownRuns) {
+        learn(&mut self.tree(), runs);
+    }
+
+    /// Runs that were not handed on yet.
+    pub fn new_runs(&self) -> Option<KnownRuns> {
+        self.tree().as_mut()?.new_runs()
+    }
+}
+
+/// Takes in runs. If they contradict what is known, recovery is not deterministic, and nothing that was seen says anything.
+fn learn(tree: &mut Option<ReadTree>, runs: &KnownRuns) {
+    if tree.as_mut().is_some_and(|tree| tree.learn(runs).is_err()) {
+        *tree = None;
     }
 }

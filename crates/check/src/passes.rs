@@ -233,6 +233,10 @@ impl<'s> Passes<'s, '_> {
             deadline.is_over(Instant::now(), session.is_stopped())
         };
         let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
+        if let Some((fleet, _)) = session.fleet {
+            let search = Search { assumed: Arc::clone(&self.memory.assumed), ..self.search.clone() };
+            session.look_ahead_elsewhere(fleet, &search, failing, &mut runners[0], &mut self.memory, &is_over)?;
+        }
         let rules = self.session.options.rules;
         self.analyser.take(self.session.reader, rules, failing, &mut self.memory, runners, allowance)?;
         Ok(())

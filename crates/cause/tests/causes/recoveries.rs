@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use cause::analyse::{Allowance, Analysis, RootCause, analyse};
-use cause::verdict_cache::VerdictCache;
+use cause::analyse::{Allowance, Analysis, RootCause, analyse, look_ahead};
+use cause::verdict_cache::{ForeignVerdicts, VerdictCache};
 use crash::image::CrashImage;
 use crash::recovery::{Observation, Recovery, RecoveryError};
 use crash::rounds::Selection;
@@ -42,6 +42,27 @@ pub fn by_workers(
     let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers[..1]).unwrap();
     let memory = VerdictCache::new(found.read_tree.filter(|_| reads == Reads::Known), Arc::default());
     begin();
+    analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, Allowance::default()).unwrap()
+}
+
+/// Analysed after so many machines have each looked into a part of what fails, without what the search found out, and told what they ran.
+pub fn after_others(
+    recorded: &Recorded,
+    recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
+    machines: usize,
+) -> Analysis {
+    let options = thorough();
+    let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
+    let mut workers = [Check(recovery)];
+    let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
+    let mut memory = VerdictCache::new(found.read_tree, Arc::default());
+    for part in found.points.chunks(found.points.len().div_ceil(machines)) {
+        let verdicts = ForeignVerdicts::default();
+        let cache = verdicts.cache(Arc::default(), Arc::default());
+        look_ahead(&recorded.reader, options.rules, part, cache, &mut workers[0], Allowance::default()).unwrap();
+        verdicts.new_runs().iter().for_each(|runs| memory.learn_runs(runs));
+        assert!(verdicts.new_runs().is_none(), "told twice");
+    }
     analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, Allowance::default()).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::recoveries::{Reads, Words, by_workers};
+use crate::recoveries::{Reads, Words, after_others, by_workers};
 use crate::traces::{Recorded, Step, fence, record, store};
 
 /// Five pairs of stores in the wrong order, each by instructions of its own, among others that recovery does not look at.
@@ -49,5 +49,17 @@ fn causes_are_those_that_one_worker_finds_and_all_workers_look_for_them() {
         assert!(others_ran(), "{reads:?}: only one worker looked for causes");
         assert!(alone.causes.len() > 1, "{reads:?}: {}", alone.causes.len());
         assert_eq!(format!("{:?}", together.causes), format!("{:?}", alone.causes), "{reads:?}");
+    }
+}
+
+#[test]
+fn states_that_other_machines_have_looked_into_need_no_runs() {
+    let recorded = five_bugs();
+    let alone = by_workers(&recorded, vec![promised], Reads::Known, || {});
+    for machines in [1, 3] {
+        let helped = after_others(&recorded, promised, machines);
+        assert!(alone.runs > 0);
+        assert_eq!(helped.runs, 0, "{machines} machines looked into them, {} runs alone", alone.runs);
+        assert_eq!(format!("{:?}", helped.causes), format!("{:?}", alone.causes));
     }
 }
