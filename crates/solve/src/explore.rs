@@ -52,7 +52,14 @@ struct Candidate {
 }
 
 /// What the callers of a place can reach, by run and call path.
-type Callers = FxHashMap<(usize, u32), u64>;
+type Callers = FxHashMap<(usize, u32), OfCallers>;
+
+/// What they can reach together, and how far the nearest of it is.
+#[derive(Clone, Copy, Debug)]
+struct OfCallers {
+    weight: u64,
+    steps: Option<u64>,
+}
 
 /// What is known of an input that was proposed.
 #[derive(Clone, Debug)]
@@ -85,6 +92,12 @@ const MOST_NODES: usize = 12_000_000;
 const MOST_TRIES: u32 = 64;
 /// What a run costs, in queries without an answer. A side loses half of its weight for each.
 const RUN_COST: u32 = 4;
+/// Blocks beyond which one distance is as good as another.
+const FAR_STEPS: u64 = 255;
+/// What the way back to a caller counts for, in blocks.
+const CALLER_STEPS: u64 = 4;
+/// Of a weight, below the distance.
+const WEIGHT_BITS: u32 = 20;
 /// Times that one branch is turned at the same place in its path, from different beginnings.
 const OCCURRENCES: u32 = 512;
 
@@ -320,18 +333,28 @@ impl Explorer {
         (new, first >> spent.min(40), fresh, std::cmp::Reverse(candidate.order))
     }
 
-    /// What the other side can reach, most of all what the side that was taken cannot; and what its callers can do after it: a comparison deep
-    /// inside the C library counts for what the program does with its outcome, but for less than the branch that the outcome decides.
+    /// How near PM code is that never ran, and how much of it can be reached. Both are needed: in a program that reads commands in a loop
+    /// everything can be reached from everywhere, and only the distance tells a command that never ran from one that did.
     fn weight(&self, candidate: &Candidate, callers: &mut Callers) -> u64 {
         let run = locked(&candidate.run);
         let path = &run.followed.path;
         let place = (Arc::as_ptr(&candidate.run) as usize, path.steps[candidate.at].frames);
-        let of_callers = *callers
-            .entry(place)
-            .or_insert_with(|| path.frames(candidate.at).iter().map(|&pc| self.graph.weight(pc)).sum());
+        let of_callers = *callers.entry(place).or_insert_with(|| self.of_callers(path.frames(candidate.at)));
         let (side, taken) = (candidate.side, side_of(path.steps[candidate.at].kind));
-        let (side, taken) = (self.graph.weight(side), self.graph.weight(taken));
-        of_callers + 2 * side + 4 * side.saturating_sub(taken)
+        let (weight, other) = (self.graph.weight(side), self.graph.weight(taken));
+        let weight = of_callers.weight + 2 * weight + 4 * weight.saturating_sub(other);
+        let steps = self.graph.steps(side).into_iter().chain(of_callers.steps).min();
+        let near = steps.map_or(0, |steps| FAR_STEPS.saturating_sub(steps) + 1);
+        near << WEIGHT_BITS | weight.min((1 << WEIGHT_BITS) - 1)
+    }
+
+    /// What callers do after it: a comparison deep inside the C library counts for what the program does with its outcome, but for less than
+    /// the branch that the outcome decides.
+    fn of_callers(&self, frames: &[u64]) -> OfCallers {
+        let weight = frames.iter().map(|&pc| self.graph.weight(pc)).sum();
+        let away = frames.iter().rev().zip(1..);
+        let steps = away.filter_map(|(&pc, depth)| Some(self.graph.steps(pc)? + CALLER_STEPS * depth)).min();
+        OfCallers { weight, steps }
     }
 
     fn distance(&self, candidate: &Candidate) -> u64 {

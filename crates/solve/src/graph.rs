@@ -42,9 +42,10 @@ pub struct Graph {
     /// Of the code that is known, unless it is stale.
     condensed: Condensed,
     stale: bool,
-    /// PM instructions that had not run when the weights were computed, and the weights by component.
+    /// PM instructions that had not run when the weights were computed, the weights by component, and steps to the nearest by node.
     open: Vec<Item>,
     weights: Vec<u32>,
+    steps: Vec<u32>,
     read: usize,
 }
 
@@ -188,6 +189,7 @@ impl Graph {
         let open = self.condensed.open(is_executed);
         if is_new || open != self.open {
             self.weights = self.condensed.weights(&open);
+            self.steps = self.condensed.distances(&open);
             self.open = open;
         }
     }
@@ -198,10 +200,14 @@ impl Graph {
 
     /// How many PM instructions that never ran can be reached from `pc`.
     pub fn weight(&self, pc: u64) -> u64 {
-        self.condensed
-            .component(pc)
-            .and_then(|component| self.weights.get(component))
-            .map_or(0, |&weight| weight.into())
+        let node = self.condensed.node(pc);
+        node.and_then(|node| self.weights.get(self.condensed.component(node))).map_or(0, |&weight| weight.into())
+    }
+
+    /// How many blocks lie between `pc` and the nearest PM instruction that never ran; none if no way leads to one.
+    pub fn steps(&self, pc: u64) -> Option<u64> {
+        let steps = self.condensed.node(pc).and_then(|node| self.steps.get(node));
+        steps.copied().filter(|&steps| steps != u32::MAX).map(u64::from)
     }
 
     /// Blocks from `pc` to the nearest of `goals`; calls and what follows them count as one way. `None`: no way is known.
