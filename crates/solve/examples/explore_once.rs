@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     shape.add_arguments(&command)?;
     shape.add_free(&vec![b'1'; bytes]);
     let runner = Runner::new(&command, shape, &[], &[], folder.path(), Duration::from_secs(20))?;
-    let stages = Stages::new(vec![Box::new(Embedded)], Duration::from_secs(2));
+    let stages = Stages::new(vec![Box::new(Embedded::default())], Duration::from_secs(2));
     let explorer = Explorer::new(Strategy::PmAware, stages, 1, Vec::new());
     let limits = Limits { time: Duration::from_secs(seconds), runs: u64::MAX };
     let mut session = Session::new(runner, explorer, limits, None);

@@ -80,6 +80,11 @@ impl<'a> Blaster<'a> {
         }
     }
 
+    /// How large the query is.
+    pub fn clauses(&self) -> usize {
+        self.clauses
+    }
+
     /// It was the clock that ended the search.
     pub fn is_late(&self) -> bool {
         self.sat.cb().by_clock.get()

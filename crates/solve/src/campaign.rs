@@ -33,7 +33,7 @@ pub struct Solving {
 impl Solving {
     /// `installed`: asks an installed solver where the embedded one gives up.
     pub fn new(seed: u64, limit: Duration, installed: bool) -> Solving {
-        let mut solvers: Vec<Box<dyn Solver>> = vec![Box::new(Embedded)];
+        let mut solvers: Vec<Box<dyn Solver>> = vec![Box::new(Embedded::default())];
         if installed && let Some(process) = Process::installed() {
             solvers.push(Box::new(process));
         }

@@ -98,6 +98,8 @@ const FAR_STEPS: u64 = 255;
 const CALLER_STEPS: u64 = 4;
 /// Of a weight, below the distance.
 const WEIGHT_BITS: u32 = 20;
+/// Queries with more clauses count for several.
+const CLAUSES_PER_QUERY: u64 = 50_000;
 /// Times that one branch is turned at the same place in its path, from different beginnings.
 const OCCURRENCES: u32 = 512;
 
@@ -413,8 +415,11 @@ impl Explorer {
             let Followed { arena, path, .. } = followed;
             let pc = path.steps[candidate.at].pc;
             let side = (candidate.side != 0).then_some(candidate.side);
+            let before = self.stages.cost;
             let solved = self.stages.other_side(arena, path, candidate.at, side, input);
-            *self.spent.entry(candidate.edge).or_default() += if solved.is_some() { RUN_COST } else { 1 };
+            let clauses = self.stages.cost - before;
+            let own = 1 + u32::try_from(clauses / CLAUSES_PER_QUERY).unwrap_or(RUN_COST).min(RUN_COST);
+            *self.spent.entry(candidate.edge).or_default() += if solved.is_some() { RUN_COST } else { own };
             let Some(Solved { input, stage }) = solved else { continue };
             if self.inputs.insert((*from, input.clone())) {
                 return Some(Proposal { input, from: *from, stage, pc, side: candidate.side });

@@ -15,6 +15,11 @@ use crate::path::{Kind, Path};
 pub trait Solver: Send {
     fn name(&self) -> &str;
     fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer;
+
+    /// What the last query took, in clauses or the like: the same on every machine.
+    fn cost(&self) -> u64 {
+        0
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -45,7 +50,9 @@ const LEAST_CLOCK: Duration = Duration::from_secs(30);
 
 /// The built-in solver: bits and clauses.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Embedded;
+pub struct Embedded {
+    clauses: u64,
+}
 
 impl Solver for Embedded {
     fn name(&self) -> &str {
@@ -57,10 +64,10 @@ impl Solver for Embedded {
         let until = Instant::now() + (limit * CLOCK_FACTOR).max(LEAST_CLOCK);
         let work = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).saturating_mul(WORK_PER_MILLISECOND);
         let mut blaster = Blaster::new(arena, work, until);
-        for &condition in conditions {
-            if !blaster.require(condition, until) {
-                return Answer::Unknown(if Instant::now() < until { Unknown::Work } else { Unknown::Time });
-            }
+        let fits = conditions.iter().all(|&condition| blaster.require(condition, until));
+        self.clauses = blaster.clauses() as u64;
+        if !fits {
+            return Answer::Unknown(if Instant::now() < until { Unknown::Work } else { Unknown::Time });
         }
         match blaster.solve() {
             Some(true) => Answer::Solved(blaster.bytes()),
@@ -68,6 +75,10 @@ impl Solver for Embedded {
             None if blaster.is_late() => Answer::Unknown(Unknown::Time),
             None => Answer::Unknown(Unknown::Work),
         }
+    }
+
+    fn cost(&self) -> u64 {
+        self.clauses
     }
 }
 
@@ -104,6 +115,8 @@ pub struct Stages {
     cache: HashMap<Vec<u64>, Answer>,
     pub counts: HashMap<SolverStage, u64>,
     pub time: Duration,
+    /// What all queries took, as solvers count it.
+    pub cost: u64,
     /// What solvers failed with, for the report.
     pub failures: Vec<Unknown>,
 }
@@ -121,7 +134,7 @@ impl Stages {
     /// The solvers are asked in turn until one knows.
     pub fn new(solvers: Vec<Box<dyn Solver>>, limit: Duration) -> Stages {
         let (counts, cache) = Default::default();
-        Stages { solvers, limit, cache, counts, time: Duration::ZERO, failures: Vec::new() }
+        Stages { solvers, limit, cache, counts, time: Duration::ZERO, cost: 0, failures: Vec::new() }
     }
 
     /// An input that goes like `input` up to step `at` of its path, and the other way there: to `side`, if one is named.
@@ -183,6 +196,11 @@ impl Stages {
             if let Some(input) = found {
                 return Ok(Solved { input, stage: SolverStage::Byte });
             }
+            // What no value of the byte allows, together with all that is said of this byte alone, needs no solver.
+            let alone: Vec<Expr> = hard.iter().copied().filter(|&it| arena.support(it) == [only]).collect();
+            if (0..=u8::MAX).all(|value| holds(&[(only, value)], &alone).is_none()) {
+                return Err(SolverStage::Impossible);
+            }
         }
         let with_goal = |conditions: &[Expr]| -> Vec<Expr> { conditions.iter().copied().chain([goal]).collect() };
         let mut known = true;
@@ -223,6 +241,7 @@ impl Stages {
         let mut last = Answer::Unknown(Unknown::Work);
         for solver in &mut self.solvers {
             last = solver.solve(arena, conditions, self.limit);
+            self.cost += solver.cost();
             match &last {
                 Answer::Unknown(why) => {
                     if self.failures.len() < MOST_FAILURES && !self.failures.contains(why) {
@@ -323,6 +342,36 @@ mod tests {
         let mut stages = Stages::new(vec![Box::new(Always(answer))], Duration::from_secs(1));
         let solved = stages.other_side(&mut arena, &path, 0, None, &[2, 2, b'x', b'y']).expect("an answer");
         assert_eq!((solved.input.as_slice(), solved.stage), ([7, 7, b'x', b'y'].as_slice(), SolverStage::Solver));
+    }
+
+    /// Must not be asked.
+    struct Never;
+
+    impl Solver for Never {
+        fn name(&self) -> &str {
+            "never"
+        }
+
+        fn solve(&mut self, _: &Arena, _: &[Expr], _: Duration) -> Answer {
+            panic!("one byte decides it")
+        }
+    }
+
+    #[test]
+    fn what_one_byte_rules_out_needs_no_solver() {
+        let mut arena = Arena::of(b"55");
+        let (digit, other) = (arena.input(0), arena.input(1));
+        // It is at least '5', and at least as large as its neighbour; the last branch asks whether it is below '1'.
+        let (five, one) = (arena.constant(8, b'5'.into()), arena.constant(8, b'1'.into()));
+        let conditions = [arena.ult(digit, five), arena.ult(digit, other), arena.ult(digit, one)];
+        let kind = Kind::Branch { taken: false, target: 8, next: 4 };
+        let mut path = Path::default();
+        for condition in conditions {
+            path.push(crate::path::PathStep { condition: arena.not(condition), pc: 0, kind, frames: 0 });
+        }
+        let mut stages = Stages::new(vec![Box::new(Never)], Duration::from_secs(1));
+        assert_eq!(stages.other_side(&mut arena, &path, 2, None, b"55"), None);
+        assert_eq!(stages.counts[&SolverStage::Impossible], 1);
     }
 
     #[test]

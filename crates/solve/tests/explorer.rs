@@ -30,7 +30,7 @@ fn followed(input: &[u8], at: u32, value: u8) -> Followed {
 }
 
 fn explorer(strategy: Strategy) -> Explorer {
-    let stages = Stages::new(vec![Box::new(Embedded)], Duration::from_secs(5));
+    let stages = Stages::new(vec![Box::new(Embedded::default())], Duration::from_secs(5));
     Explorer::new(strategy, stages, 1, Vec::new())
 }
 

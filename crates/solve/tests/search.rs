@@ -30,7 +30,7 @@ fn session(program: &Path, input: &[u8], strategy: Strategy, folder: &Path) -> S
 
 fn started(command: &[OsString], shape: Shape, strategy: Strategy, folder: &Path) -> Session {
     let runner = Runner::new(command, shape, &[], &[], folder, Duration::from_secs(60)).expect("it can be run");
-    let stages = Stages::new(vec![Box::new(Embedded)], Duration::from_secs(20));
+    let stages = Stages::new(vec![Box::new(Embedded::default())], Duration::from_secs(20));
     let limits = Limits { time: Duration::from_secs(600), runs: 2000 };
     Session::new(runner, Explorer::new(strategy, stages, 1, Vec::new()), limits, None)
 }

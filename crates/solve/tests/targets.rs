@@ -52,7 +52,7 @@ fn explore(program: &SolveTarget, repaired: bool) -> Result<(Vec<(u32, String)>,
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let runner = Runner::new(&command, shape(program, &command)?, &[], &[], space.path(), Duration::from_secs(60))
         .map_err(|error| text(&error))?;
-    let stages = Stages::new(vec![Box::new(Embedded)], Duration::from_secs(20));
+    let stages = Stages::new(vec![Box::new(Embedded::default())], Duration::from_secs(20));
     let explorer = Explorer::new(Strategy::PmAware, stages, 1, Vec::new());
     let limits = Limits { time: Duration::from_secs(SECONDS), runs: if repaired { TWIN_RUNS } else { u64::MAX } };
     let mut session = Session::new(runner, explorer, limits, None);

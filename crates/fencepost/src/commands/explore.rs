@@ -273,7 +273,7 @@ impl Explore {
     }
 
     fn solvers(&self) -> Vec<Box<dyn Solver>> {
-        let mut solvers: Vec<Box<dyn Solver>> = vec![Box::new(Embedded)];
+        let mut solvers: Vec<Box<dyn Solver>> = vec![Box::new(Embedded::default())];
         match self.solver.as_deref() {
             Some("embedded") => {}
             Some(name) => {
