@@ -13,7 +13,7 @@ use std::sync::Arc;
 use check::checked::Checked;
 use drive::template::{replaced, words};
 use finding::finding::Location;
-use fs::campaign::Transition;
+use fs::campaign::Reached;
 use fs::oracle::Promises;
 use fs::usable::Growth;
 use fs::workload::{Step, Workload};
@@ -309,14 +309,13 @@ impl Laboratory {
         screen.map(Some).map_err(|error| Failed::Target(error.to_string()))
     }
 
-    /// What the file system does to PM in each of these workloads.
-    pub fn coverage(&self, workloads: &[Workload]) -> Result<Vec<Vec<Transition>>, Failed> {
+    /// What the file system does to PM in each step of these workloads.
+    pub fn coverage(&self, workloads: &[Workload]) -> Result<Vec<Reached>, Failed> {
         let (reader, boundaries, _) = self.recorded(&Workload::chain(workloads))?;
-        let failed = |error: trace::ReadError| Failed::Usage(error.to_string());
-        Workload::places(workloads)
-            .into_iter()
-            .map(|steps| transitions(&reader, &boundaries, steps).map_err(failed))
-            .collect()
+        let step = |number: usize| transitions(&reader, &boundaries, number..number + 1);
+        let steps = |place: std::ops::Range<usize>| place.map(step).collect::<Result<_, _>>().map(Reached::Steps);
+        let covered: Result<_, trace::ReadError> = Workload::places(workloads).into_iter().map(steps).collect();
+        covered.map_err(|error| Failed::Usage(error.to_string()))
     }
 
     fn trace(&self) -> PathBuf {
