@@ -236,7 +236,7 @@ impl Reference {
 
     /// The tree after the last step that was walked.
     pub(crate) fn last(&self) -> Option<&Tree> {
-        self.trees.iter().filter(|(number, _)| **number != START).next_back().map(|(_, tree)| tree)
+        self.trees.iter().rfind(|(number, _)| **number != START).map(|(_, tree)| tree)
     }
 
     /// The first step that is not the same in another run on another pool. What that has no room for says nothing.
