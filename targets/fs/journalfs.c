@@ -26,9 +26,10 @@
 #include <linux/falloc.h>
 #include <fuse3/fuse.h>
 #include <signal.h>
+#include <time.h>
 
 /* A daemon that misbehaves without any crash, for the tests of what is said then. */
-enum fault { NONE, HANGS_AT_MOUNT, HANGS_AT_UNMOUNT, DIES, KILLED };
+enum fault { NONE, HANGS_AT_MOUNT, HANGS_AT_UNMOUNT, DIES, KILLED, KEEPS_SYMLINKS, READS_NOISE };
 #ifndef FAULT
 #define FAULT NONE
 #endif
@@ -285,6 +286,8 @@ static int fs_unlink(const char *path)
 	if (!entry)
 		return -ENOENT;
 	struct inode *inode = inode_at(entry->inode);
+	if (FAULT == KEEPS_SYMLINKS && S_ISLNK(inode->mode))
+		return -EIO;
 	if (BUG == 15 && inode->links == 1) {
 		PUT(inode->mode, 0); //~ 15 ordering
 		persist(&inode->mode, 4);
@@ -473,6 +476,15 @@ static int fs_write(const char *path, const char *from, size_t len, off_t offset
 	return (int)len;
 }
 
+/* Other bytes each time. */
+static void add_noise(char *to, size_t len)
+{
+	struct timespec now;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	for (size_t i = 0; i < len; i++)
+		to[i] = (char)(now.tv_nsec >> i % 3 * 8);
+}
+
 static int fs_read(const char *path, char *to, size_t len, off_t offset, struct fuse_file_info *fi)
 {
 	(void)fi;
@@ -492,6 +504,8 @@ static int fs_read(const char *path, char *to, size_t len, off_t offset, struct 
 			memcpy(to + done, p->blocks[block] + in, part);
 		else
 			memset(to + done, 0, part);
+		if (FAULT == READS_NOISE && !block)
+			add_noise(to + done, part);
 		done += part;
 	}
 	return (int)len;

@@ -75,6 +75,10 @@ pub enum Fault {
     HangsAtUnmount,
     Dies,
     Killed,
+    /// Symbolic links cannot be removed.
+    KeepsSymlinks,
+    /// Holes of files have other bytes each time.
+    ReadsNoise,
 }
 
 /// Builds a variant into `folder`. Returns the executable.

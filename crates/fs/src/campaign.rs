@@ -10,6 +10,15 @@ use crate::workload::Workload;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Transition(pub u64);
 
+/// What a workload did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reached {
+    /// Nobody knows in which step.
+    Whole(Vec<Transition>),
+    /// By step.
+    Steps(Vec<Vec<Transition>>),
+}
+
 /// Makes workloads, and keeps those that are worth a crash.
 #[derive(Clone, Debug)]
 pub struct Campaign {
@@ -37,18 +46,35 @@ impl Campaign {
         (0..count).map(make).collect()
     }
 
-    /// Those that did something new, given what each did; they become parents.
-    pub fn keep(&mut self, workloads: Vec<(Workload, Vec<Transition>)>) -> Vec<Workload> {
+    /// Those that did something new, given what each did; they become parents. Power fails only in steps that did, if it is known
+    /// which: a crash elsewhere shows what another workload has shown.
+    pub fn keep(&mut self, workloads: Vec<(Workload, Reached)>) -> Vec<Workload> {
         let mut kept = Vec::new();
-        for (workload, transitions) in workloads {
-            let before = self.known.len();
-            self.known.extend(transitions);
-            if self.known.len() > before {
-                self.parents.push(workload.clone());
-                kept.push(workload);
+        for (workload, reached) in workloads {
+            let mut crashed = workload.clone();
+            let is_new = match reached {
+                Reached::Whole(transitions) => self.learn(transitions),
+                Reached::Steps(steps) => {
+                    for (step, transitions) in crashed.steps.iter_mut().zip(steps) {
+                        // What was done only to make something for others is still to be crashed.
+                        step.crash = step.crash && self.learn(transitions);
+                    }
+                    crashed.steps.iter().any(|step| step.crash)
+                }
+            };
+            if is_new {
+                self.parents.push(workload);
+                kept.push(crashed);
             }
         }
         kept
+    }
+
+    /// Is one of them new?
+    fn learn(&mut self, transitions: Vec<Transition>) -> bool {
+        let before = self.known.len();
+        self.known.extend(transitions);
+        self.known.len() > before
     }
 
     pub fn made(&self) -> u64 {
@@ -69,7 +95,7 @@ mod tests {
         let mut campaign = Campaign::new(Generator { seed: 3, operations: 6, fsync: false });
         let first = campaign.next(3);
         assert!(first.iter().all(|workload| !workload.steps.is_empty()));
-        let did = [vec![Transition(1)], vec![Transition(1)], vec![Transition(1), Transition(2)]];
+        let did = [vec![Transition(1)], vec![Transition(1)], vec![Transition(1), Transition(2)]].map(Reached::Whole);
         let kept = campaign.keep(first.iter().cloned().zip(did).collect());
         assert_eq!(kept, [first[0].clone(), first[2].clone()]);
         assert_eq!((campaign.transitions(), campaign.made()), (2, 3));
@@ -78,5 +104,19 @@ mod tests {
         assert!(children.iter().filter(|workload| grew(workload)).count() >= 20);
         let mut again = Campaign::new(Generator { seed: 3, operations: 6, fsync: false });
         assert_eq!(again.next(3), first, "the same seed makes the same workloads");
+    }
+
+    #[test]
+    fn power_fails_where_something_new_is_done() {
+        let mut campaign = Campaign::new(Generator { seed: 3, operations: 6, fsync: false });
+        let workloads = Workload::parse_all("workload a\ncreat foo\ncrash unlink foo\ncrash mkdir A\n").unwrap();
+        let did = |numbers: [u64; 3]| Reached::Steps(numbers.map(|number| vec![Transition(number)]).to_vec());
+        let mut marked = |numbers: [u64; 3]| {
+            let kept = campaign.keep(vec![(workloads[0].clone(), did(numbers))]);
+            kept.first().map(|workload| workload.steps.iter().map(|step| step.crash).collect::<Vec<_>>())
+        };
+        assert_eq!(marked([1, 2, 2]), Some(vec![false, true, false]), "once is enough");
+        assert_eq!(marked([3, 2, 2]), None, "what only makes something for others does not count");
+        assert_eq!(marked([3, 2, 1]), Some(vec![false, false, true]), "nor is it known then");
     }
 }

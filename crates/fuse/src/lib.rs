@@ -3,6 +3,7 @@
 //! ```text
 //!   mounting   a mount namespace of our own, or fusermount3
 //!   reference  the workload without a crash: answers and trees
+//!   screen     what it does wrong without a crash is taken out of random workloads
 //!   judge      the tree after a crash against those before and after the operation
 //!   coverage   what a daemon did to PM in each workload
 //!   case       one such judgement, kept with a finding
@@ -13,6 +14,7 @@ pub mod coverage;
 pub mod judge;
 pub mod mounting;
 pub mod reference;
+pub mod screen;
 
 /// The kernel cuts a write where pages begin before it hands it to a daemon: `fuse_fill_write_pages` of Linux.
 pub const PAGE: u64 = 4096;

@@ -123,6 +123,49 @@ fn a_full_pool_is_no_failure() {
     assert!(answers.contains("ENOSPC") && answers.ends_with("unmounted\n"), "{answers}");
 }
 
+/// Random workloads on a daemon that fails some operations without any crash: these are taken out of the workloads, and the rest is
+/// crashed. Returns what is said.
+fn random(purpose: &str, fault: Fault) -> String {
+    let folder = space(purpose);
+    let program = build_faulty(&folder, 0, fault).unwrap();
+    let words = [
+        "fs",
+        "check",
+        "--progress",
+        "never",
+        "--no-growth",
+        "--strategy",
+        "program-order,guaranteed-only",
+        "--mkfs",
+        &format!("{} --mkfs {{pool}}", program.display()),
+        "--fuse",
+        &format!("{} {{pool}} -f -s {{mount}}", program.display()),
+        "--fuzz",
+        "24",
+        "--batch",
+        "12",
+    ];
+    let text = said(&run(&folder, &words.map(str::to_owned)), 0);
+    assert!(text.contains("for what they do without a crash"), "{text}");
+    assert!(!text.contains("a random workload is left out"), "{text}");
+    let crashed = text.split("note: crashed ").nth(1).and_then(|rest| rest.split(' ').next());
+    assert!(crashed.unwrap().parse::<u32>().unwrap() > 4, "{text}");
+    text
+}
+
+#[test]
+fn what_cannot_be_removed_is_left_out_of_random_workloads_and_stays_in_no_pool() {
+    let text = random("keeps", Fault::KeepsSymlinks);
+    let mut warnings = text.lines().filter(|line| line.starts_with("warning:"));
+    assert!(warnings.all(|line| line.contains("`symlink ")), "{text}");
+}
+
+#[test]
+fn what_differs_between_two_runs_is_left_out_of_random_workloads() {
+    let text = random("noise", Fault::ReadsNoise);
+    assert!(text.contains("is not the same in two runs"), "{text}");
+}
+
 #[test]
 fn no_device_and_no_right_to_mount() {
     let folder = space("rights");

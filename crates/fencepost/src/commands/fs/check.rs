@@ -2,7 +2,7 @@
 //! compares the tree with what it must be.
 
 use std::path::PathBuf;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use check::checked::Checked;
 use check::search::SearchFailed;
@@ -21,6 +21,7 @@ use report::words;
 
 use super::amount::{Amount, amount};
 use super::guest::{GuestLaboratory, GuestOptions, GuestSettings};
+use super::screening::Screening;
 use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
 use super::shorten::Shorten;
 use super::workloads::AceSet;
@@ -92,9 +93,9 @@ pub struct FsCheck {
     /// Number of operations in a random workload.
     #[arg(long, value_name = "N", default_value_t = 12)]
     length: usize,
-    /// Number of workloads per recording.
-    #[arg(long, value_name = "N", default_value_t = 56, value_parser = clap::value_parser!(u64).range(1..))]
-    pub(super) batch: u64,
+    /// Number of workloads per recording. [default: 56; with --fuzz 16]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    batch: Option<u64>,
     /// The file system promises atomic writes: a crash leaves all of a write or nothing of it.
     #[arg(long)]
     atomic_writes: bool,
@@ -183,36 +184,40 @@ impl FsCheck {
         let mut all: Option<(Checked, trace::TraceReader)> = None;
         let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
         let mut campaign = self.fuzz.map(|_| Campaign::new(generator));
+        let mut screening = match (&place, &campaign) {
+            (Place::Fuse(laboratory), Some(_)) => Screening::new(laboratory.screen(self.growth(), &options)?),
+            _ => Screening::new(None),
+        };
         let deadline = self.fuzz.and_then(Amount::deadline);
         let budget = options.budget;
-        let share = self.fuzz.and_then(Amount::share).unwrap_or_default();
+        let share = self.fuzz.and_then(Amount::share);
         let stop = StopRequest::from_signals();
         let before = stop.count();
         let is_stopped = || stop.count() > before;
         let is_over = || is_stopped() || deadline.is_some_and(|end| Instant::now() >= end);
         let (mut count, mut interrupted) = (0, false);
-        // Parts of a batch that could not be checked as a whole.
-        let mut parts: Vec<Vec<Workload>> = Vec::new();
+        // Parts of a batch that could not be checked as a whole, and what each may take.
+        let mut parts: Vec<(Vec<Workload>, Option<Duration>)> = Vec::new();
         while !interrupted && (!parts.is_empty() || workloads.peek().is_some()) {
-            let batch = match (parts.pop(), &mut campaign) {
+            let (batch, share) = match (parts.pop(), &mut campaign) {
                 (Some(part), _) => part,
                 (None, Some(campaign)) => {
-                    let wanted = workloads.by_ref().take(self.batch as usize).count();
-                    match kept(campaign, &mut place, wanted) {
+                    let wanted = workloads.by_ref().take(self.per_batch()).count();
+                    match kept(campaign, &mut screening, &mut place, wanted) {
                         // What was found before is told.
                         Err(_) if is_stopped() && all.is_some() => {
                             interrupted = true;
                             break;
                         }
-                        kept => kept?,
+                        kept => (kept?, share),
                     }
                 }
-                (None, None) => workloads.by_ref().take(self.batch as usize).collect(),
+                (None, None) => (workloads.by_ref().take(self.per_batch()).collect(), share),
             };
             if batch.is_empty() {
                 continue;
             }
-            let end = deadline.map(|end| end.min(Instant::now() + share));
+            let end = deadline.zip(share).map(|(end, share)| end.min(Instant::now() + share));
             options.budget = budget.until(end);
             // Known bugs must neither hide others from random workloads nor take their time. The bounded sets are checked batch by batch.
             let found: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
@@ -227,7 +232,10 @@ impl FsCheck {
                 Err(Failed::Target(text)) if campaign.is_some() => {
                     match batch.len() {
                         1 => render::warning(format_args!("a random workload is left out: {text}")),
-                        count => parts.extend([batch[count / 2..].to_vec(), batch[..count / 2].to_vec()]),
+                        count => {
+                            let halves = [&batch[count / 2..], &batch[..count / 2]];
+                            parts.extend(halves.map(|half| (half.to_vec(), share.map(|share| share / 2))));
+                        }
                     }
                     continue;
                 }
@@ -237,8 +245,8 @@ impl FsCheck {
             interrupted = stopped;
             if campaign.is_some() && !interrupted {
                 let known: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
-                let mut shorten =
-                    Shorten { place: &mut place, options: &options, check: self, known, is_over: &is_over };
+                let (place, is_over) = (&mut place, &is_over);
+                let mut shorten = Shorten { place, options: &options, check: self, known, is_over, time: share };
                 shorten.all(&mut checked, &batch, &boundaries)?;
                 interrupted = is_stopped();
             }
@@ -255,6 +263,7 @@ impl FsCheck {
                 "there is no workload to check; give --fuzz a number above 0, or more time".into(),
             ));
         };
+        screening.tell();
         if let Some(campaign) = &campaign {
             render::note(format_args!(
                 "made {} workloads; {count} of them reached new code of the file system and were crashed ({} {})",
@@ -316,9 +325,18 @@ impl FsCheck {
                 page: self.fuse.is_some().then_some(fuse::PAGE),
             },
             needs_fsync: self.needs_fsync,
-            growth: if self.no_growth { Growth::Anything } else { Growth::Zero },
+            growth: self.growth(),
             repaired: Vec::new(),
         }
+    }
+
+    /// Random workloads learn from one batch what to make in the next, so those are small.
+    pub(super) fn per_batch(&self) -> usize {
+        self.batch.unwrap_or(if self.fuzz.is_some() { 16 } else { 56 }) as usize
+    }
+
+    fn growth(&self) -> Growth {
+        if self.no_growth { Growth::Anything } else { Growth::Zero }
     }
 
     /// As `fencepost crash` would take them.
@@ -354,14 +372,22 @@ impl FsCheck {
 }
 
 /// The code whose stores were lost in these findings.
-fn lost_stores(findings: &[Finding]) -> Vec<Location> {
-    let locations = findings.iter().flat_map(|finding| &finding.locations);
+pub(super) fn lost_stores<'f>(findings: impl IntoIterator<Item = &'f Finding>) -> Vec<Location> {
+    let locations = findings.into_iter().flat_map(|finding| &finding.locations);
     locations.filter(|location| location.role == Role::Missing).cloned().collect()
 }
 
 /// Of so many new workloads, those that reach new code.
-fn kept(campaign: &mut Campaign, place: &mut Place, count: usize) -> Result<Vec<Workload>, Failed> {
-    let made = campaign.next(count);
+fn kept(
+    campaign: &mut Campaign,
+    screening: &mut Screening,
+    place: &mut Place,
+    count: usize,
+) -> Result<Vec<Workload>, Failed> {
+    let made = screening.screened(campaign.next(count))?;
+    if made.is_empty() {
+        return Ok(made);
+    }
     let covered = match place {
         Place::Fuse(laboratory) => laboratory.coverage(&made)?,
         Place::Guest(laboratory) => laboratory.coverage(&made)?,

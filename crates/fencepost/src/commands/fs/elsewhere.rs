@@ -66,7 +66,7 @@ impl FsCheck {
             ));
         }
         let total = self.workloads().map_err(Failed::Usage)?.count();
-        let batch = self.batch as usize;
+        let batch = self.per_batch();
         let ranges: Vec<Range> =
             (0..total).step_by(batch).map(|first| Range { first, count: batch.min(total - first) }).collect();
         let Some((own, others)) = ranges.split_first() else {

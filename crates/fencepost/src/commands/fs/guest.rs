@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
-use fs::campaign::Transition;
+use fs::campaign::Reached;
 use fs::workload::Workload;
 use fuse::judge::TreeJudge;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
@@ -279,9 +279,10 @@ impl GuestLaboratory {
     }
 
     /// Which edges of the file system's code each of these workloads takes.
-    pub fn coverage(&mut self, workloads: &[Workload]) -> Result<Vec<Vec<Transition>>, Failed> {
+    pub fn coverage(&mut self, workloads: &[Workload]) -> Result<Vec<Reached>, Failed> {
         let edges = self.laboratory.coverage(&Workload::chain(workloads)).map_err(failed)?;
-        let of = |steps: std::ops::Range<usize>| edges.get(steps).unwrap_or_default().concat();
+        // Not by step: what the kernel does later for an earlier step is counted for another.
+        let of = |steps: std::ops::Range<usize>| Reached::Whole(edges.get(steps).unwrap_or_default().concat());
         Ok(Workload::places(workloads).into_iter().map(of).collect())
     }
 }

@@ -8,6 +8,7 @@ pub mod guest;
 mod kernel;
 mod release;
 pub mod replay;
+mod screening;
 mod session;
 mod shorten;
 mod workloads;

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use check::checked::Checked;
 use drive::template::{replaced, words};
 use finding::finding::Location;
-use fs::campaign::Transition;
+use fs::campaign::Reached;
 use fs::oracle::Promises;
 use fs::usable::Growth;
 use fs::workload::{Step, Workload};
@@ -21,6 +21,7 @@ use fuse::coverage::transitions;
 use fuse::judge::TreeJudge;
 use fuse::mounting::{self, Mounting};
 use fuse::reference::{ReferenceError, Walks, reference};
+use fuse::screen::{Pools, Screen};
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use record::request::{Request, Stream};
 use recover::command::{Command, Input};
@@ -187,6 +188,11 @@ impl Laboratory {
         self.folder.path().join("pool.fresh")
     }
 
+    /// A copy of that, for a run that changes it.
+    fn private(&self) -> PathBuf {
+        self.folder.path().join("pool.private")
+    }
+
     /// Where the tree is. What a preloaded library leaves to the kernel is lost with the pool, or not.
     fn mount(&self) -> PathBuf {
         if self.is_mounted { self.folder.path().join("mount") } else { self.pools().join("tree") }
@@ -249,8 +255,10 @@ impl Laboratory {
         let limits = Limits { output: OUTPUT, wall: options.timeout, ..Limits::default() };
         self.reset()?;
         let walks = if batch.needs_fsync { Walks::All } else { Walks::Crashed };
+        let copied = files::copy(self.fresh(), self.private());
+        copied.map_err(|error| Failed::Usage(format!("cannot copy the pool: {error}")))?;
         let reference =
-            reference(&batch.steps, &driver, &self.pool(), &self.fresh(), &limits, walks, *growth).map_err(target)?;
+            reference(&batch.steps, &driver, &self.pool(), &self.private(), &limits, walks, *growth).map_err(target)?;
         let (reader, boundaries, answers) = self.recorded(&batch.steps)?;
         reference.agrees(&batch.steps, &answers).map_err(target)?;
         let judge = TreeJudge {
@@ -288,14 +296,26 @@ impl Laboratory {
         Ok(Batched { checked, reader, boundaries, interrupted })
     }
 
-    /// What the file system does to PM in each of these workloads.
-    pub fn coverage(&self, workloads: &[Workload]) -> Result<Vec<Vec<Transition>>, Failed> {
+    /// Tries random workloads without a crash. A preloaded library is not tried: what it leaves to the kernel is not in its pool.
+    pub fn screen(&self, growth: Growth, options: &CrashOptions) -> Result<Option<Screen>, Failed> {
+        if !self.is_mounted {
+            return Ok(None);
+        }
+        let used = self.folder.path().join("pool.used");
+        let pools = Pools { pool: self.pool(), fresh: self.fresh(), used, private: self.private() };
+        self.reset()?;
+        let limits = Limits { output: OUTPUT, wall: options.timeout, ..Limits::default() };
+        let screen = Screen::open(self.command(&self.driver())?, pools, limits, growth);
+        screen.map(Some).map_err(|error| Failed::Target(error.to_string()))
+    }
+
+    /// What the file system does to PM in each step of these workloads.
+    pub fn coverage(&self, workloads: &[Workload]) -> Result<Vec<Reached>, Failed> {
         let (reader, boundaries, _) = self.recorded(&Workload::chain(workloads))?;
-        let failed = |error: trace::ReadError| Failed::Usage(error.to_string());
-        Workload::places(workloads)
-            .into_iter()
-            .map(|steps| transitions(&reader, &boundaries, steps).map_err(failed))
-            .collect()
+        let step = |number: usize| transitions(&reader, &boundaries, number..number + 1);
+        let steps = |place: std::ops::Range<usize>| place.map(step).collect::<Result<_, _>>().map(Reached::Steps);
+        let covered: Result<_, trace::ReadError> = Workload::places(workloads).into_iter().map(steps).collect();
+        covered.map_err(|error| Failed::Usage(error.to_string()))
     }
 
     fn trace(&self) -> PathBuf {

@@ -1,14 +1,16 @@
 //! Shortens a random workload that found something: operations are left out as long as the same root cause is found.
 
+use std::time::{Duration, Instant};
+
 use check::checked::Checked;
-use finding::finding::{Finding, FindingId};
+use finding::finding::{Finding, FindingId, Location};
 use fs::workload::Workload;
 use operation::boundaries::OperationBoundaries;
 use trace::event::EventId;
 use verdict::position::CrashPosition;
 
-use super::check::{Failed, FsCheck, Place};
-use super::session::Batched;
+use super::check::{Failed, FsCheck, Place, lost_stores};
+use super::session::{Batch, Batched};
 use crate::commands::options::crash::CrashOptions;
 use crate::render;
 
@@ -26,6 +28,8 @@ pub struct Shorten<'a> {
     pub known: &'a [Finding],
     /// Is there no more time? What is not short then stays as it is.
     pub is_over: &'a dyn Fn() -> bool,
+    /// What all findings of a batch may take together.
+    pub time: Option<Duration>,
 }
 
 impl std::fmt::Debug for Shorten<'_> {
@@ -42,11 +46,20 @@ impl Shorten<'_> {
         workloads: &[Workload],
         boundaries: &OperationBoundaries,
     ) -> Result<(), Failed> {
+        let end = self.time.map(|time| Instant::now() + time);
+        let found = checked.findings.clone();
         let is_new = |finding: &&mut Finding| self.known.iter().all(|known| known.id != finding.id);
         for finding in checked.findings.iter_mut().filter(is_new) {
             let Some(at) = finding.failure.as_ref().map(|failure| failure.crash_point.event) else { continue };
-            let Some(workload) = of_event(workloads, boundaries, at) else { continue };
-            let (shortest, told) = self.one(&finding.id, workload.clone())?;
+            let Some((workload, step)) = of_event(workloads, boundaries, at) else { continue };
+            let mut try_out = Try {
+                repaired: others(finding, self.known.iter().chain(&found)),
+                wanted: &finding.id,
+                end,
+                left: TRIES,
+                shorten: self,
+            };
+            let (shortest, told) = try_out.shortest(workload, step);
             let file = self.options.bundles.join(&finding.id.0).join(FILE);
             if let Err(error) = std::fs::write(&file, shortest.to_string()) {
                 return Err(Failed::Usage(format!("cannot write {}: {error}", file.display())));
@@ -64,38 +77,79 @@ impl Shorten<'_> {
         }
         Ok(())
     }
+}
 
-    fn one(&mut self, id: &FindingId, mut workload: Workload) -> Result<(Workload, Option<Finding>), Failed> {
-        let (mut told, mut tries) = (None, 0);
-        let mut at = workload.steps.len();
-        // From the end: what comes after the crash goes first.
-        while at > 0 && tries < TRIES && workload.steps.len() > 1 && !(self.is_over)() {
-            at -= 1;
-            tries += 1;
-            let mut shorter = workload.clone();
-            shorter.steps.remove(at);
-            if let Some(finding) = self.still(id, &shorter) {
-                (workload, told) = (shorter, Some(finding));
+/// Code whose stores other bugs lose: what that breaks need not be looked into again.
+fn others<'f>(finding: &Finding, all: impl Iterator<Item = &'f Finding>) -> Vec<Location> {
+    let mut lost = lost_stores(all.filter(|other| other.id != finding.id));
+    let own = lost_stores([finding]);
+    lost.retain(|location| !own.contains(location));
+    lost
+}
+
+/// Tries for one finding.
+struct Try<'a, 'b> {
+    shorten: &'a mut Shorten<'b>,
+    wanted: &'a FindingId,
+    repaired: Vec<Location>,
+    end: Option<Instant>,
+    left: usize,
+}
+
+impl Try<'_, '_> {
+    /// The workload with as few operations as show the finding, and how that shows it.
+    fn shortest(&mut self, workload: &Workload, step: usize) -> (Workload, Option<Finding>) {
+        // What comes after the crash has no part in it, and power need not fail anywhere else.
+        let mut first = Workload { name: workload.name.clone(), steps: workload.steps[..=step].to_vec() };
+        first.steps.iter_mut().enumerate().for_each(|(number, other)| other.crash = number == step);
+        let Some(told) = self.still(&first) else { return (workload.clone(), None) };
+        let (mut shortest, mut told) = (first, told);
+        // Many operations at a time first. The last one is crashed.
+        let mut size = (shortest.steps.len() - 1).div_ceil(2);
+        while size > 0 {
+            let mut end = shortest.steps.len() - 1;
+            while end > 0 {
+                let begin = end.saturating_sub(size);
+                let mut shorter = shortest.clone();
+                shorter.steps.drain(begin..end);
+                if let Some(finding) = self.still(&shorter) {
+                    (shortest, told) = (shorter, finding);
+                }
+                end = begin;
             }
+            size /= 2;
         }
-        Ok((workload, told))
+        (shortest, Some(told))
     }
 
-    /// The finding, if this workload alone shows it.
-    fn still(&mut self, id: &FindingId, workload: &Workload) -> Option<Finding> {
+    /// The finding, if this workload alone shows it; none when there is no more time.
+    fn still(&mut self, workload: &Workload) -> Option<Finding> {
+        let is_late = self.end.is_some_and(|end| Instant::now() >= end);
+        if self.left == 0 || is_late || (self.shorten.is_over)() {
+            return None;
+        }
+        self.left -= 1;
+        let Shorten { place, options, check, .. } = self.shorten;
+        let mut options = (*options).clone();
+        options.budget = options.budget.until(self.end);
+        let batch = Batch { repaired: self.repaired.clone(), ..check.batch_of(std::slice::from_ref(workload)) };
         // Without one of its operations a workload may not run at all: then it is none.
-        let Batched { checked, .. } =
-            self.place.check(&self.check.batch_of(std::slice::from_ref(workload)), self.options).ok()?;
-        checked.findings.into_iter().find(|finding| finding.id == *id)
+        let Batched { checked, .. } = place.check(&batch, &options).ok()?;
+        checked.findings.into_iter().find(|finding| finding.id == *self.wanted)
     }
 }
 
-/// The workload in which the crash came.
-fn of_event<'a>(workloads: &'a [Workload], boundaries: &OperationBoundaries, at: EventId) -> Option<&'a Workload> {
+/// The workload in which the crash came, and in which step of it.
+fn of_event<'a>(
+    workloads: &'a [Workload],
+    boundaries: &OperationBoundaries,
+    at: EventId,
+) -> Option<(&'a Workload, usize)> {
     let number = match boundaries.position(at) {
         CrashPosition::Before => return None,
         CrashPosition::During(number) | CrashPosition::After(number) => number,
     };
     let places = Workload::places(workloads);
-    workloads.iter().zip(places).find(|(_, place)| place.contains(&number)).map(|(workload, _)| workload)
+    let found = workloads.iter().zip(places).find(|(_, place)| place.contains(&number));
+    found.map(|(workload, place)| (workload, number - place.start))
 }
