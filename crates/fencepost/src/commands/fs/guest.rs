@@ -13,7 +13,7 @@ use fs::workload::Workload;
 use fuse::judge::TreeJudge;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use recover::command::Command;
-use runner::runner::ServedTree;
+use runner::plan::ServedTree;
 use tempfile::TempDir;
 use trace::TraceReader;
 use vm::debian;
