@@ -201,7 +201,8 @@ struct First(*mut Thread);
 // SAFETY: what it points to is followed only with the list's lock held.
 unsafe impl Send for First {}
 
-static LIST: crate::lock::Locked<First> = crate::lock::Locked::new(First(core::ptr::null_mut()));
+static LIST: crate::lock::Locked<First> =
+    crate::lock::Locked::new(crate::lock::LockName::Threads, First(core::ptr::null_mut()));
 
 /// Every thread of this process is on the list from its start to its end.
 pub fn register(thread: &mut Thread) {

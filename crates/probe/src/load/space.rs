@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 use crate::sys::{self, PROT_READ, PROT_WRITE, nr, sys};
 
 /// Where blocks for the engine begin.
@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 /// Where blocks have not been given out yet. Changed with `FREE` held.
 static NEXT: AtomicU64 = AtomicU64::new(BASE);
 /// Returned blocks: (start, bytes).
-static FREE: Locked<Vec<(u64, u64)>> = Locked::new(Vec::new());
+static FREE: Locked<Vec<(u64, u64)>> = Locked::new(LockName::FreeSpace, Vec::new());
 
 /// Holds the list of free blocks, for fork.
 pub fn hold() -> Guard<'static, Vec<(u64, u64)>> {

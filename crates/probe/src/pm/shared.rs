@@ -8,7 +8,7 @@ use wire::control::option;
 
 use super::pools::{self, Stat};
 use crate::layout;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 use crate::ring;
 use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
 
@@ -39,7 +39,7 @@ impl Mapping {
     }
 }
 
-static TABLE: Locked<Vec<Mapping>> = Locked::new(Vec::new());
+static TABLE: Locked<Vec<Mapping>> = Locked::new(LockName::SharedMappings, Vec::new());
 /// Executable mappings in `TABLE` and among the pools' (never counted down: it only saves work).
 static EXECUTABLE: AtomicU32 = AtomicU32::new(0);
 

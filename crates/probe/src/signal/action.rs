@@ -7,7 +7,7 @@ use super::abi::{
 use super::catch;
 use super::set::SignalSet;
 use crate::load::user;
-use crate::lock::Locked;
+use crate::lock::{LockName, Locked};
 use crate::sys::{EFAULT, EINVAL, nr, sys};
 use crate::thread::Thread;
 
@@ -38,7 +38,7 @@ const KNOWN_FLAGS: u64 = SA_NOCLDSTOP
 impl Actions {
     pub fn new() -> Actions {
         let entry = Entry { action: KernelAction::default(), known: false };
-        Actions(Locked::new([entry; SIGNALS]))
+        Actions(Locked::new(LockName::SignalActions, [entry; SIGNALS]))
     }
 
     /// Takes over the faults' signals: asks what was inherited, then installs the engine's handler.
@@ -53,7 +53,7 @@ impl Actions {
 
     /// A copy for a child that shares the memory but not the actions (`vfork`).
     pub fn copy(&self) -> Actions {
-        Actions(Locked::new(*self.0.lock()))
+        Actions(Locked::new(LockName::SignalActions, *self.0.lock()))
     }
 
     /// After fork: the thread that held the lock is not in this process.

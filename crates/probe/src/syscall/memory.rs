@@ -4,7 +4,7 @@ use super::dispatch::Call;
 use super::event;
 use crate::layout;
 use crate::load::{heap, modules, space};
-use crate::lock::{SpinGuard, SpinLock};
+use crate::lock::{LockName, SpinGuard, SpinLock};
 use crate::pm::shared::is_writable_fd;
 use crate::pm::{self, Range, Shadow, mapping, pools, shared};
 use crate::recover::dense;
@@ -21,7 +21,7 @@ const MAP_SHARED_VALIDATE: u64 = 3;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 
 /// One change of the address space at a time, so that our tables follow the kernel's.
-static LOCK: SpinLock = SpinLock::new();
+static LOCK: SpinLock = SpinLock::new(LockName::AddressSpace);
 
 /// Keeps the address space as it is during a call that copies the process: the child has no other thread that would free
 /// the lock.

@@ -5,7 +5,7 @@ use core::ops::Deref;
 
 use super::{block, link};
 use crate::context::path;
-use crate::lock::Locked;
+use crate::lock::{LockName, Locked};
 use crate::pm::shared;
 use crate::signal::careful;
 use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
@@ -21,7 +21,7 @@ struct Region {
 }
 
 /// Changed with the engine lock held as well.
-static REGIONS: Locked<Vec<Region>> = Locked::new(Vec::new());
+static REGIONS: Locked<Vec<Region>> = Locked::new(LockName::CodeRegions, Vec::new());
 
 /// Holds the list, for fork.
 pub fn hold() -> impl Sized {
