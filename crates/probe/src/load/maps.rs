@@ -6,7 +6,7 @@ use crate::sys::{nr, sys};
 
 /// One line.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct MapsLine<'a> {
     pub start: u64,
     pub end: u64,
     /// Place in the file.
@@ -42,12 +42,12 @@ pub fn read_all(fd: i32) -> Vec<u8> {
 }
 
 /// The lines of a maps file.
-pub fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub fn lines(text: &[u8]) -> impl Iterator<Item = MapsLine<'_>> {
     text.split(|b| *b == b'\n').filter_map(parse)
 }
 
 /// `start-end access offset device inode   name`
-pub fn parse(line: &[u8]) -> Option<Line<'_>> {
+pub fn parse(line: &[u8]) -> Option<MapsLine<'_>> {
     let mut rest = line;
     let mut word = || {
         rest = rest.trim_ascii_start();
@@ -62,7 +62,7 @@ pub fn parse(line: &[u8]) -> Option<Line<'_>> {
     let offset = hex(word())?;
     let (_device, _inode) = (word(), word());
     let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
-    Some(Line { start, end, offset, name: rest.trim_ascii_start() })
+    Some(MapsLine { start, end, offset, name: rest.trim_ascii_start() })
 }
 
 fn hex(text: &[u8]) -> Option<u64> {

@@ -32,11 +32,11 @@ pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
 
 /// A fault where the engine must not have one. No allocation: the heap may be what is broken.
 pub fn internal_error(thread: &mut Thread, info: &Info, context: &Context) -> ! {
-    struct Line {
+    struct Message {
         bytes: [u8; 256],
         len: usize,
     }
-    impl Write for Line {
+    impl Write for Message {
         fn write_str(&mut self, text: &str) -> core::fmt::Result {
             let room = self.bytes.len() - self.len;
             let take = text.len().min(room);
@@ -45,7 +45,7 @@ pub fn internal_error(thread: &mut Thread, info: &Info, context: &Context) -> ! 
             Ok(())
         }
     }
-    let mut line = Line { bytes: [0; 256], len: 0 };
+    let mut line = Message { bytes: [0; 256], len: 0 };
     let machine = &context.machine;
     let _ = write!(
         line,
