@@ -38,8 +38,7 @@ pub struct GuestOptions {
     /// The modules of the kernel: its folder lib/modules/VERSION.
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// A module that lies elsewhere, such as your file system, with its parameters if it has some ('my.ko debug=1'). May be given several
-    /// times.
+    /// A module that lies elsewhere, such as your file system, with its parameters, if any ('my.ko debug=1'). Repeatable.
     #[arg(long = "module", value_name = "FILE", requires = "kernel")]
     module: Vec<String>,
     /// The type of the file system.
