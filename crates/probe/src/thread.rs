@@ -192,7 +192,8 @@ pub fn any() -> bool {
 
 const ARCH_SET_GS: u64 = 0x1001;
 pub fn set_gs(base: u64) {
-    crate::sys::sys!(crate::sys::nr::ARCH_PRCTL, ARCH_SET_GS, base);
+    // SAFETY: callers pass the structure of a thread, which lives as long as the thread.
+    unsafe { crate::sys::raw!(crate::sys::nr::ARCH_PRCTL, ARCH_SET_GS, base) };
 }
 
 /// The first of the list; the others follow by `next`.

@@ -2,7 +2,7 @@
 
 use alloc::vec::Vec;
 
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 
 /// One line.
 #[derive(Debug)]
@@ -33,7 +33,8 @@ pub fn read_all(fd: i32) -> Vec<u8> {
     loop {
         let len = text.len();
         text.resize(len + STEP, 0);
-        let got = sys!(nr::READ, fd, text[len..].as_mut_ptr(), STEP);
+        // SAFETY: the kernel writes at most `STEP` bytes behind `len`, as many as there are.
+        let got = unsafe { raw!(nr::READ, fd, text[len..].as_mut_ptr(), STEP) };
         text.truncate(len + got.max(0) as usize);
         if got <= 0 {
             return text;

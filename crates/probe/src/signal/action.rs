@@ -8,7 +8,7 @@ use super::catch;
 use super::set::SignalSet;
 use crate::load::user;
 use crate::lock::{LockName, Locked};
-use crate::sys::{EFAULT, EINVAL, nr, sys};
+use crate::sys::{EFAULT, EINVAL, nr, raw};
 use crate::thread::Thread;
 
 #[derive(Clone, Copy, Debug)]
@@ -66,7 +66,8 @@ impl Actions {
         let mut entries = self.0.lock();
         let entry = &mut entries[signal as usize - 1];
         if !entry.known {
-            sys!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE);
+            // SAFETY: the kernel fills `entry.action`, which has its layout.
+            unsafe { raw!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE) };
             entry.known = true;
         }
         work(&mut entry.action)
@@ -114,7 +115,8 @@ impl Actions {
 }
 
 fn install(signal: i32, action: &KernelAction) {
-    sys!(nr::RT_SIGACTION, signal, action as *const KernelAction, 0, SIZE);
+    // SAFETY: the kernel only reads `action`; a handler in it is the engine's own (`catch`).
+    unsafe { raw!(nr::RT_SIGACTION, signal, action as *const KernelAction, 0, SIZE) };
 }
 
 fn tell_kernel(signal: i32, action: &KernelAction) {

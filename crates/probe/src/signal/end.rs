@@ -9,7 +9,7 @@ use super::abi::{Context, Info, KernelAction};
 use super::set::SignalSet;
 use crate::fail;
 use crate::ring;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::thread::Thread;
 
 /// The process dies of this signal, as it would natively: default action, not blocked, sent to this thread.
@@ -22,9 +22,11 @@ pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);
     ring::ring_doorbell();
     let default = KernelAction::default();
-    sys!(nr::RT_SIGACTION, signal, &raw const default, 0, 8);
+    // SAFETY: the kernel only reads `default`: no handler.
+    unsafe { raw!(nr::RT_SIGACTION, signal, &raw const default, 0, 8) };
     let set = SignalSet::EMPTY.with(signal);
-    sys!(nr::RT_SIGPROCMASK, SIG_UNBLOCK, &raw const set, 0, 8);
+    // SAFETY: the kernel only reads `set`.
+    unsafe { raw!(nr::RT_SIGPROCMASK, SIG_UNBLOCK, &raw const set, 0, 8) };
     loop {
         sys!(nr::TGKILL, sys!(nr::GETPID), sys!(nr::GETTID), signal);
     }
