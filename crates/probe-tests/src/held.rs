@@ -6,7 +6,7 @@ use crate::lock::LockName;
 use crate::threads::thread_local;
 
 thread_local! {
-    static HELD: RefCell<Vec<LockName>> = RefCell::new(Vec::new());
+    static HELD: RefCell<Vec<LockName>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Before the lock is taken.
