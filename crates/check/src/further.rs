@@ -1,4 +1,4 @@
-//! What a default check does with the time that is left when the search is through: the same crashes, with more operations after them.
+//! Uses the time that remains after a default search: the same crashes, with more operations after them.
 //! (And those that are possible only if locked instructions are no fences: [`crate::locked`].)
 
 use std::sync::Arc;
