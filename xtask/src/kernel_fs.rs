@@ -7,6 +7,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context as _, ensure};
 use targets::kmod;
 
+use crate::bench::measure::children_cpu;
 use crate::file_systems::{Bed, Outcome};
 use crate::vm_kit;
 
@@ -14,18 +15,6 @@ const EXT4: &str = "mkfs.ext4 -q -b 4096 {device}";
 /// Newer ones refuse less than 300 MB.
 const XFS: &str = "mkfs.xfs -q -m reflink=0 {device}";
 const XFS_MIB: &str = "320";
-
-/// Processor time of all processes that were waited for, in seconds.
-fn processor_time() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: room for the answer, which is zero if the call fails.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
-}
 
 /// Nothing may be found, and everything must be decided.
 pub fn bench(bed: &Bed, seq_2: usize, fsync: usize, seed: u64) -> anyhow::Result<ExitCode> {
@@ -60,9 +49,9 @@ pub fn bench(bed: &Bed, seq_2: usize, fsync: usize, seed: u64) -> anyhow::Result
     println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
     let mut clean = true;
     for (name, fs, workloads) in rows {
-        let before = processor_time();
+        let before = children_cpu();
         let Outcome { findings, summary, seconds } = bed.fs_check(&[&guest, fs, workloads].concat())?;
-        let cpu = processor_time() - before;
+        let cpu = children_cpu() - before;
         let number = |key: &str| summary[key].as_u64().unwrap_or(0);
         let states = number("states_decided");
         println!(

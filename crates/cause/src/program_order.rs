@@ -3,6 +3,7 @@
 
 use crash::image::{CrashImage, LineBytes};
 use crash::recovery::Recovery;
+use crash::view::PointView;
 use crash::walk::{Rules, Walk};
 use finding::finding::Class;
 use persistency::line::{LINE_BYTES, LineId};
@@ -35,8 +36,9 @@ pub fn in_program_order<R: Recovery>(
     mut present: Vec<StoreInfo>,
     verdict: &Verdict,
 ) -> Result<Classified, ClassifyError> {
+    let mut places = Places { reader, rules, evaluator };
     let mut at = at;
-    match turning_store(reader, rules, evaluator, at) {
+    match places.turning_store(at) {
         Ok(Some(store)) => {
             at = EventId(store.event.0 + 1);
             present = vec![store];
@@ -64,13 +66,13 @@ pub fn in_program_order<R: Recovery>(
     if next.iter().any(|store| store.site == newest.site) {
         return Ok(answer(Class::Atomicity, next, present));
     }
-    match completion(reader, rules, evaluator, at, &newest) {
+    match places.completion(at, &newest) {
         Ok(Completion::Without(complete)) => {
             let missing = store_history::stores_in(reader, at, complete, NAMED)?;
             Ok(answer(Class::Ordering, missing, present))
         }
         Ok(Completion::With(store)) => {
-            let completes = match alone(reader, rules, evaluator, at, &store) {
+            let completes = match places.alone(at, &store) {
                 Ok(true) => Completes::Alone,
                 Ok(false) | Err(ClassifyError::Evaluate(EvaluateError::Exhausted)) => Completes::Last,
                 Err(error) => return Err(error),
@@ -93,39 +95,140 @@ enum Completion {
     Unknown,
 }
 
-/// The store with which recovery began to fail, if a place before it is found at which recovery passes.
-fn turning_store<R: Recovery>(
-    reader: &TraceReader,
+/// The places of a trace, and who says whether recovery passes there with everything in PM.
+struct Places<'p, 'a, 'w, R> {
+    reader: &'p TraceReader,
     rules: Rules,
-    evaluator: &mut PointEvaluator<'_, '_, R>,
-    at: EventId,
-) -> Result<Option<StoreInfo>, ClassifyError> {
-    let stops = stops_before(reader, at)?;
-    let near = stops.len().saturating_sub(STEPS_BACK);
-    let mut walk = evaluator.walk(reader, rules)?;
-    let mut good = None;
-    for &stop in &stops[near..] {
-        walk.advance_to(stop)?;
-        if evaluator.passes_at(&walk.view())? {
-            good = Some(stop);
-        }
+    evaluator: &'p mut PointEvaluator<'a, 'w, R>,
+}
+
+impl<'p, R: Recovery> Places<'p, '_, '_, R> {
+    fn walk(&self) -> Result<Walk<'p>, ClassifyError> {
+        Ok(self.evaluator.walk(self.reader, self.rules)?)
     }
-    if good.is_none() {
-        good = far_back(&stops[..near + usize::from(near < stops.len())], |stop| {
-            let mut walk = evaluator.walk(reader, rules)?;
+
+    fn passes(&mut self, at: EventId) -> Result<bool, ClassifyError> {
+        let mut walk = self.walk()?;
+        walk.advance_to(at)?;
+        Ok(self.evaluator.passes_at(&walk.view())?)
+    }
+
+    /// Does recovery pass here if the bytes of this store are those of this content of its line?
+    fn passes_with(
+        &mut self,
+        view: &PointView<'_>,
+        store: &StoreInfo,
+        content: &LineBytes,
+    ) -> Result<bool, ClassifyError> {
+        let image = view.image(&Assignment::everything(view).state(view)).map_err(EvaluateError::from)?;
+        Ok(self.evaluator.run(&with_bytes_of(&image, store, content))?.is_pass())
+    }
+
+    /// The store with which recovery began to fail, if a place before it is found at which recovery passes.
+    fn turning_store(&mut self, at: EventId) -> Result<Option<StoreInfo>, ClassifyError> {
+        let stops = stops_before(self.reader, at)?;
+        let near = stops.len().saturating_sub(STEPS_BACK);
+        let mut walk = self.walk()?;
+        let mut good = None;
+        for &stop in &stops[near..] {
             walk.advance_to(stop)?;
-            Ok::<bool, ClassifyError>(evaluator.passes_at(&walk.view())?)
-        })?;
+            if self.evaluator.passes_at(&walk.view())? {
+                good = Some(stop);
+            }
+        }
+        if good.is_none() {
+            good = far_back(&stops[..near + usize::from(near < stops.len())], |stop| self.passes(stop))?;
+        }
+        let Some(good) = good else { return Ok(None) };
+        let mut walk = self.walk()?;
+        for store in store_history::stores_in(self.reader, good, at, STORES)? {
+            walk.advance_to(EventId(store.event.0 + 1))?;
+            if !self.evaluator.passes_at(&walk.view())? {
+                return Ok(Some(store));
+            }
+        }
+        Ok(None)
     }
-    let Some(good) = good else { return Ok(None) };
-    let mut walk = evaluator.walk(reader, rules)?;
-    for store in store_history::stores_in(reader, good, at, STORES)? {
-        walk.advance_to(EventId(store.event.0 + 1))?;
-        if !evaluator.passes_at(&walk.view())? {
-            return Ok(Some(store));
+
+    /// Looks for the place after `at` where recovery passes again, and for what it needs there.
+    fn completion(&mut self, at: EventId, store: &StoreInfo) -> Result<Completion, ClassifyError> {
+        let mut walk = self.walk()?;
+        walk.advance_to(store.event)?;
+        let before = line_with_everything(&walk, LineId::of(store.place));
+        walk.advance_to(at)?;
+        let mut failing = at;
+        let mut ahead = 0;
+        loop {
+            let next = next_stop(self.reader, walk.at())?;
+            let stop = next.unwrap_or(walk.at());
+            if stop == failing {
+                return Ok(Completion::Unknown);
+            }
+            // Near ones one by one; of a long operation then the end of twice as many, and so on.
+            ahead += 1;
+            let far = ahead > STEPS_AHEAD;
+            walk.advance_to(stop)?;
+            // At the end of the trace nothing is passed over.
+            if far && next.is_some() && !ahead.is_power_of_two() {
+                continue;
+            }
+            if stop.0 > at.0.saturating_add(EVENTS_BACK) {
+                return Ok(Completion::Unknown);
+            }
+            let view = walk.view();
+            if !self.evaluator.passes_at(&view)? {
+                failing = stop;
+                continue;
+            }
+            if far {
+                let (last, first) = self.narrowed(failing, stop)?;
+                return self.completing_store(last, first);
+            }
+            // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
+            let later = store_history::stores_in(self.reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
+            if !later.iter().any(|other| other.overlaps(store)) && self.passes_with(&view, store, &before)? {
+                return Ok(Completion::Without(stop));
+            }
+            return self.completing_store(failing, stop);
         }
     }
-    Ok(None)
+
+    /// Between a place that fails and a later one that passes: two places next to each other of which the same is true.
+    fn narrowed(&mut self, failing: EventId, passing: EventId) -> Result<(EventId, EventId), ClassifyError> {
+        let mut stops = vec![failing];
+        while let Some(stop) = next_stop(self.reader, stops[stops.len() - 1])?.filter(|stop| *stop < passing) {
+            stops.push(stop);
+        }
+        stops.push(passing);
+        let (bad, good) = neighbours(&stops, 0, stops.len() - 1, |stop| self.passes(stop))?;
+        Ok((stops[bad], stops[good]))
+    }
+
+    /// Does recovery pass before `at` with this later store alone in PM?
+    fn alone(&mut self, at: EventId, store: &StoreInfo) -> Result<bool, ClassifyError> {
+        let mut after = self.walk()?;
+        after.advance_to(EventId(store.event.0 + 1))?;
+        let stored = line_with_everything(&after, LineId::of(store.place));
+        let mut walk = self.walk()?;
+        walk.advance_to(at)?;
+        let view = walk.view();
+        self.passes_with(&view, store, &stored)
+    }
+
+    /// The store with which recovery passes again, between a place where it fails and one where it does not.
+    fn completing_store(&mut self, failing: EventId, stop: EventId) -> Result<Completion, ClassifyError> {
+        let stores = store_history::stores_in(self.reader, failing, stop, usize::MAX)?;
+        let Some((last, others)) = stores.split_last() else { return Ok(Completion::Unknown) };
+        // Of very many, such as a long copy, the last will do.
+        let mut walk = self.walk()?;
+        for store in others.iter().filter(|_| stores.len() <= STORES) {
+            walk.advance_to(EventId(store.event.0 + 1))?;
+            if self.evaluator.passes_at(&walk.view())? {
+                return Ok(Completion::With(*store));
+            }
+        }
+        Ok(Completion::With(*last))
+    }
 }
 
 /// A place that passes and is followed by one that does not. The last of these is known not to pass; a long operation, such as the growing of
@@ -133,22 +236,33 @@ fn turning_store<R: Recovery>(
 fn far_back<E>(stops: &[EventId], mut passes: impl FnMut(EventId) -> Result<bool, E>) -> Result<Option<EventId>, E> {
     let Some(last) = stops.len().checked_sub(1) else { return Ok(None) };
     let (mut bad, mut step) = (last, STEPS_BACK);
-    let mut good = loop {
+    let good = loop {
         let Some(earlier) = bad.checked_sub(step).or((bad > 0).then_some(0)) else { return Ok(None) };
         if passes(stops[earlier])? {
             break earlier;
         }
         (bad, step) = (earlier, step * 2);
     };
-    while good + 1 < bad {
-        let middle = good.midpoint(bad);
+    let (_, good) = neighbours(stops, bad, good, passes)?;
+    Ok(Some(stops[good]))
+}
+
+/// Halves the way between a stop that fails and one that passes, on whichever side it is, until they are next to each other.
+fn neighbours<E>(
+    stops: &[EventId],
+    mut bad: usize,
+    mut good: usize,
+    mut passes: impl FnMut(EventId) -> Result<bool, E>,
+) -> Result<(usize, usize), E> {
+    while bad.abs_diff(good) > 1 {
+        let middle = bad.midpoint(good);
         if passes(stops[middle])? {
             good = middle;
         } else {
             bad = middle;
         }
     }
-    Ok(Some(stops[good]))
+    Ok((bad, good))
 }
 
 /// Flushes and fences before `at` that have a store since the last such place.
@@ -169,124 +283,7 @@ fn is_boundary(kind: &EventKind<'_>) -> bool {
     matches!(kind, EventKind::Flush { .. } | EventKind::Fence { .. } | EventKind::Rmw { .. })
 }
 
-fn completion<R: Recovery>(
-    reader: &TraceReader,
-    rules: Rules,
-    evaluator: &mut PointEvaluator<'_, '_, R>,
-    at: EventId,
-    store: &StoreInfo,
-) -> Result<Completion, ClassifyError> {
-    let mut walk = evaluator.walk(reader, rules)?;
-    walk.advance_to(store.event)?;
-    let before = line_with_everything(&walk, LineId::of(store.place));
-    walk.advance_to(at)?;
-    let mut failing = at;
-    let mut ahead = 0;
-    loop {
-        let next = next_stop(reader, walk.at())?;
-        let stop = next.unwrap_or(walk.at());
-        if stop == failing {
-            return Ok(Completion::Unknown);
-        }
-        // Near ones one by one; of a long operation then the end of twice as many, and so on.
-        ahead += 1;
-        let far = ahead > STEPS_AHEAD;
-        walk.advance_to(stop)?;
-        // At the end of the trace nothing is passed over.
-        if far && next.is_some() && !ahead.is_power_of_two() {
-            continue;
-        }
-        if stop.0 > at.0.saturating_add(EVENTS_BACK) {
-            return Ok(Completion::Unknown);
-        }
-        let view = walk.view();
-        if !evaluator.passes_at(&view)? {
-            failing = stop;
-            continue;
-        }
-        if far {
-            let (last, first) = narrowed(reader, rules, evaluator, failing, stop)?;
-            return completing_store(reader, rules, evaluator, last, first);
-        }
-        // Without the store, its place must be as it was: a later one to the same bytes would be undone with it.
-        let later = store_history::stores_in(reader, EventId(store.event.0 + 1), stop, usize::MAX)?;
-        if !later.iter().any(|other| other.overlaps(store)) {
-            let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
-            if evaluator.run(&with_bytes_of(&image, store, &before))?.is_pass() {
-                return Ok(Completion::Without(stop));
-            }
-        }
-        return completing_store(reader, rules, evaluator, failing, stop);
-    }
-}
-
-/// Between a place that fails and a later one that passes: two places next to each other of which the same is true.
-fn narrowed<R: Recovery>(
-    reader: &TraceReader,
-    rules: Rules,
-    evaluator: &mut PointEvaluator<'_, '_, R>,
-    failing: EventId,
-    passing: EventId,
-) -> Result<(EventId, EventId), ClassifyError> {
-    let mut stops = vec![failing];
-    while let Some(stop) = next_stop(reader, stops[stops.len() - 1])?.filter(|stop| *stop < passing) {
-        stops.push(stop);
-    }
-    stops.push(passing);
-    let (mut bad, mut good) = (0, stops.len() - 1);
-    while bad + 1 < good {
-        let middle = bad.midpoint(good);
-        let mut walk = evaluator.walk(reader, rules)?;
-        walk.advance_to(stops[middle])?;
-        if evaluator.passes_at(&walk.view())? {
-            good = middle;
-        } else {
-            bad = middle;
-        }
-    }
-    Ok((stops[bad], stops[good]))
-}
-
-/// Does recovery pass before `at` with this later store alone in PM?
-fn alone<R: Recovery>(
-    reader: &TraceReader,
-    rules: Rules,
-    evaluator: &mut PointEvaluator<'_, '_, R>,
-    at: EventId,
-    store: &StoreInfo,
-) -> Result<bool, ClassifyError> {
-    let mut after = evaluator.walk(reader, rules)?;
-    after.advance_to(EventId(store.event.0 + 1))?;
-    let stored = line_with_everything(&after, LineId::of(store.place));
-    let mut walk = evaluator.walk(reader, rules)?;
-    walk.advance_to(at)?;
-    let view = walk.view();
-    let image = view.image(&Assignment::everything(&view).state(&view)).map_err(EvaluateError::from)?;
-    Ok(evaluator.run(&with_bytes_of(&image, store, &stored))?.is_pass())
-}
-
-/// The store with which recovery passes again, between a place where it fails and one where it does not.
-fn completing_store<R: Recovery>(
-    reader: &TraceReader,
-    rules: Rules,
-    evaluator: &mut PointEvaluator<'_, '_, R>,
-    failing: EventId,
-    stop: EventId,
-) -> Result<Completion, ClassifyError> {
-    let stores = store_history::stores_in(reader, failing, stop, usize::MAX)?;
-    let Some((last, others)) = stores.split_last() else { return Ok(Completion::Unknown) };
-    // Of very many, such as a long copy, the last will do.
-    let mut walk = evaluator.walk(reader, rules)?;
-    for store in others.iter().filter(|_| stores.len() <= STORES) {
-        walk.advance_to(EventId(store.event.0 + 1))?;
-        if evaluator.passes_at(&walk.view())? {
-            return Ok(Completion::With(*store));
-        }
-    }
-    Ok(Completion::With(*last))
-}
-
-/// The end of the next stretch of stores: the flush or fence after it.
+/// The end of the next run of stores: the flush or fence after it.
 fn next_stop(reader: &TraceReader, from: EventId) -> Result<Option<EventId>, ReadError> {
     let mut events = reader.events_in(from..EventId(reader.event_count()));
     let mut stored = false;

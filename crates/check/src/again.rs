@@ -27,8 +27,9 @@ use verdict::position::CrashPosition;
 use crate::session::{CheckSession, SessionError};
 use crash::assignment::Assignment;
 use persistency::point::PointError;
+use runner::plan::RecoveryPlan;
 use runner::record_recovery::{RecordRecoveryError, RecoveryRecording, put_image};
-use runner::runner::{RecoveryPlan, Runner};
+use runner::runner::Runner;
 
 /// Of the time, what is kept for recoveries where that is asked for: a quarter.
 const KEPT: u32 = 4;

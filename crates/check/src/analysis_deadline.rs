@@ -1,4 +1,4 @@
-//! How long failing states are looked into: until the deadline; and not for long once the user wants to see what there is.
+//! How long failing states are analysed: until the deadline, and only briefly once the user asks for a result.
 
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};

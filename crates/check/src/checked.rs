@@ -4,7 +4,7 @@ use crash::outcome::{Coverage, PointOutcome};
 use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::note::RunNote;
-use runner::runner::JudgedBy;
+use runner::plan::JudgedBy;
 
 /// What a session brought home.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]

@@ -1,4 +1,4 @@
-//! What a default check does with the time that is left when the search is through: the same crashes, with more operations after them.
+//! Uses the time that remains after a default search: the same crashes, with more operations after them.
 //! (And those that are possible only if locked instructions are no fences: [`crate::locked`].)
 
 use std::sync::Arc;
@@ -15,8 +15,9 @@ use finding::finding::{Class, Finding};
 use finding::merge::same_place;
 use finding::note::RunNote;
 use operation::equivalence::{Asking, Equivalence};
+use runner::plan::OperationPlan;
 use runner::reference::run::reference_answers;
-use runner::runner::{OperationPlan, Runner};
+use runner::runner::Runner;
 use rustc_hash::FxHashSet;
 use trace::event::EventId;
 use verdict::position::CrashPositions;

@@ -1,7 +1,7 @@
 //! Checks a program: records it, looks for misuse, simulates power failures, runs its recovery, and names the stores to blame.
 //!
-//! [`run()`] is the whole of it, for programs that bring their own harness; a [`Request`] says what to run. [`search`] does the same for a
-//! recording that is there already. Beneath, [`session`] ties a search together: analyse, explain, confirm, write bundles;
+//! [`run()`] is the whole of it, for programs that bring their own harness; a [`Request`] says what to run. [`search`] does the same for an
+//! existing recording. Beneath, [`session`] ties a search together: analyse, explain, confirm, write bundles;
 //! [`again`] crashes recoveries in turn.
 
 pub mod again;

@@ -13,7 +13,7 @@ use finding::blame::Libraries;
 use finding::finding::Location;
 use infer::{Conditions, ConditionsError};
 use record::stop::StopRequest;
-use runner::runner::ServedTree;
+use runner::plan::ServedTree;
 use trace::{ReadError, TraceReader};
 
 use crate::again::AgainShare;

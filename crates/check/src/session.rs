@@ -44,9 +44,10 @@ use evidence::bundle::{BundleError, Contents, Expectation};
 use evidence::gather::{Case, EvidenceError};
 use persistency::point::PointError;
 use recover::slot::RecordedNames;
+use runner::plan::RecoveryPlan;
 use runner::reference::error::ReferenceError;
 use runner::reference::run::{ReferenceAnswers, reference_answers};
-use runner::runner::{RecoveryPlan, Runner, RunnerError};
+use runner::runner::{Runner, RunnerError};
 
 /// What to look for, and where.
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use oracle::pattern::{Pattern, PatternError};
 use persistency::model::{Fences, ModelKind};
 use recover::command::Command;
 use recover::limits::Limits;
-use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan};
+use runner::plan::{EngineChoice, OperationPlan, RecoveryPlan};
 use trace::TraceReader;
 
 use crate::code_path::Environment;

@@ -1,6 +1,6 @@
 //! Text protocols: how an operation is sent, and where its answer ends.
 
-use std::io::{self, BufRead};
+use std::io::{self, BufRead, Read};
 
 /// What the server speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,11 +69,11 @@ fn line(from: &mut dyn BufRead, answer: &mut Vec<u8>) -> io::Result<usize> {
     if answer.last() == Some(&b'\n') { Ok(at) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
-/// Data of a known length, and the end of its line.
-fn data(from: &mut dyn BufRead, answer: &mut Vec<u8>, len: usize) -> io::Result<()> {
-    let at = answer.len();
-    answer.resize(at + len + 2, 0);
-    from.read_exact(&mut answer[at..])
+/// Data of a known length, and the end of its line. Memory is taken for what comes, not for what was announced.
+fn data(from: &mut dyn BufRead, answer: &mut Vec<u8>, len: u64) -> io::Result<()> {
+    let whole = len.saturating_add(2);
+    let got = Read::take(from, whole).read_to_end(answer)?;
+    if got as u64 == whole { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 fn garbled(what: String) -> io::Error {
@@ -90,11 +90,11 @@ fn resp(from: &mut dyn BufRead, answer: &mut Vec<u8>, depth: u32) -> io::Result<
         Some(b'$' | b'=' | b'!') => match number().ok_or_else(wrong)? {
             // Null.
             len if len < 0 => Ok(()),
-            len => data(from, answer, len as usize),
+            len => data(from, answer, len.unsigned_abs()),
         },
         Some(kind @ (b'*' | b'~' | b'>' | b'%')) if depth < DEPTH => {
             let pairs = if *kind == b'%' { 2 } else { 1 };
-            (0..number().ok_or_else(wrong)? * pairs).try_for_each(|_| resp(from, answer, depth + 1))
+            (0..number().ok_or_else(wrong)?.saturating_mul(pairs)).try_for_each(|_| resp(from, answer, depth + 1))
         }
         _ => Err(wrong()),
     }
@@ -165,9 +165,14 @@ mod tests {
 
     #[test]
     fn an_answer_that_is_cut_off() {
-        for (protocol, sent) in
-            [(Protocol::Line, "o"), (Protocol::Redis, "$5\r\nab"), (Protocol::Memcached, "VALUE k 0 9\r\n")]
-        {
+        for (protocol, sent) in [
+            (Protocol::Line, "o"),
+            (Protocol::Redis, "$5\r\nab"),
+            (Protocol::Redis, "$9223372036854775807\r\nab"),
+            (Protocol::Redis, "%9223372036854775807\r\n+a\r\n"),
+            (Protocol::Memcached, "VALUE k 0 9\r\n"),
+            (Protocol::Memcached, "VA 18446744073709551615\r\n"),
+        ] {
             let error = protocol.answer(&mut sent.as_bytes()).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{protocol:?}");
         }

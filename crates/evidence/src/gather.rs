@@ -1,4 +1,4 @@
-//! Puts an evidence together.
+//! Gathers the evidence of a finding.
 
 use crash::image::CrashImage;
 use crash::walk::{Rules, WalkError};

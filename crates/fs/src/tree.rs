@@ -94,7 +94,7 @@ impl Tree {
         let same = |path: &TreePath, found: &Found| trees.iter().all(|tree| tree.get(path) == Some(found));
         let differing = |tree: &&Tree| {
             let lines = tree.entries.iter().filter(|(path, found)| !same(path, found));
-            lines.map(|(path, found)| Line { path, found }.to_string()).collect()
+            lines.map(|(path, found)| TreeLine { path, found }.to_string()).collect()
         };
         let in_all =
             trees.first().map_or(0, |first| first.entries.iter().filter(|(path, found)| same(path, found)).count());
@@ -112,7 +112,7 @@ impl Tree {
 impl fmt::Display for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (path, found) in &self.entries {
-            writeln!(f, "{}", Line { path, found })?;
+            writeln!(f, "{}", TreeLine { path, found })?;
         }
         Ok(())
     }
@@ -120,12 +120,12 @@ impl fmt::Display for Tree {
 
 /// One entry as a line.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct TreeLine<'a> {
     pub path: &'a str,
     pub found: &'a Found,
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for TreeLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let entry = match self.found {
             Found::Unreadable(errno) => return write!(f, "error {} {errno}", escaped(self.path)),

@@ -21,7 +21,7 @@ use operation::workload::Workload;
 use oracle::oracle::Oracle;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
-use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan};
+use runner::plan::{EngineChoice, OperationPlan, RecoveryPlan};
 
 use crate::execute::{Delivery, Subject};
 use crate::recorded::RecordedCase;

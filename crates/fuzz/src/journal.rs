@@ -1,5 +1,5 @@
-//! Lists that only grow: one JSON value per line. A process that is killed leaves at most half a line, which is not there for whoever
-//! opens the list again.
+//! Lists that only grow: one JSON value per line. A killed process leaves at most half a line, which is dropped when the list
+//! is opened again.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

@@ -69,7 +69,8 @@ impl Tree {
         std::fs::create_dir_all(folder)?;
         let (journal, nodes) = Journal::open::<Node>(&folder.join("tree.jsonl"))?;
         let data = OpenOptions::new().create(true).truncate(false).read(true).write(true).open(folder.join("data"))?;
-        let end = nodes.iter().map(|node| node.at + node.bytes).max().unwrap_or(0);
+        let end = nodes.iter().map(|node| node.at.saturating_add(node.bytes)).max().unwrap_or(0);
+        let end = end.min(data.metadata()?.len());
         // Bytes without a node are those of a process that was killed.
         data.set_len(end)?;
         let by_id = nodes.iter().enumerate().map(|(number, node)| (node.id, number)).collect();
@@ -124,18 +125,24 @@ impl Tree {
         }
         let missing = || io::Error::new(io::ErrorKind::InvalidData, format!("image {id} is not in the tree"));
         let node = self.node(id).ok_or_else(missing)?.clone();
+        // What it is stored against came before it: else this would never end.
+        if self.by_id.get(&node.against) >= self.by_id.get(&id) {
+            return Err(damaged(id));
+        }
         let packed = self.packed(&node)?;
         let difference = zstd::stream::decode_all(&packed[..])?;
         let base = self.image(node.against)?;
         let image = applied(&base, &difference).filter(|image| image.id() == id);
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, format!("image {id} is damaged"));
-        let image = Arc::new(image.ok_or_else(damaged)?);
+        let image = Arc::new(image.ok_or_else(|| damaged(id))?);
         self.keep(Arc::clone(&image));
         Ok(image)
     }
 
     /// What is stored of a node.
     pub fn packed(&self, node: &Node) -> io::Result<Vec<u8>> {
+        if node.at.checked_add(node.bytes).is_none_or(|end| end > self.end) {
+            return Err(damaged(node.id));
+        }
         let mut packed = vec![0; node.bytes as usize];
         self.data.read_exact_at(&mut packed, node.at)?;
         Ok(packed)
@@ -153,8 +160,7 @@ impl Tree {
             None => self.image(node.against)?,
         };
         let image = applied(&base, &zstd::stream::decode_all(packed)?).filter(|image| image.id() == node.id);
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, format!("image {} is damaged", node.id));
-        image.map(Arc::new).ok_or_else(damaged)
+        image.map(Arc::new).ok_or_else(|| damaged(node.id))
     }
 
     fn keep(&mut self, image: Arc<Image>) {
@@ -194,6 +200,10 @@ fn difference(base: &Image, image: &Image) -> Vec<u8> {
         }
     }
     out
+}
+
+fn damaged(id: ImageId) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, format!("image {id} is damaged"))
 }
 
 /// A content with another length; nothing is all zeros.

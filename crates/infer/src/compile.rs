@@ -6,7 +6,7 @@ use trace::event::CodeAddr;
 
 use crate::op::{Address, Block, End, FlagsWritten, Kind, Noted, Op};
 use crate::operands::{Access, Operands};
-use crate::registers::{Part, RegisterNo, Slot};
+use crate::registers::{Part, RegisterNo, SourceRegister};
 
 /// Compiles the block at `pc`.
 pub fn compile(pc: u64, code: CodeAddr, bytes: &[u8]) -> Block {
@@ -40,8 +40,8 @@ fn register(register: Register) -> RegisterNo {
     RegisterNo::of(register).unwrap_or(RegisterNo::NOWHERE)
 }
 
-fn whole(register: Register) -> Slot {
-    RegisterNo::of(register).map_or(Slot::NONE, RegisterNo::whole)
+fn whole(register: Register) -> SourceRegister {
+    RegisterNo::of(register).map_or(SourceRegister::NONE, RegisterNo::whole)
 }
 
 impl Compiler {
@@ -88,8 +88,8 @@ impl Compiler {
                 self.store_to(at, values, 64, &[RegisterNo::PASSED.whole()], instruction.op0_register());
             }
             Mnemonic::Maskmovq | Mnemonic::Maskmovdqu | Mnemonic::Vmaskmovdqu => {
-                let sources: Vec<Slot> =
-                    [1, 2].into_iter().flat_map(|op| Slot::of(instruction.op_register(op))).collect();
+                let sources: Vec<SourceRegister> =
+                    [1, 2].into_iter().flat_map(|op| SourceRegister::of(instruction.op_register(op))).collect();
                 let len = if instruction.mnemonic() == Mnemonic::Maskmovq { 8 } else { 16 };
                 self.store_to(at, values, len, &sources, Register::RDI);
             }
@@ -103,8 +103,8 @@ impl Compiler {
         }
     }
 
-    fn move_register(&mut self, at: u16, from: Slot, to: RegisterNo) {
-        let sources = [from, Slot::NONE, Slot::NONE];
+    fn move_register(&mut self, at: u16, from: SourceRegister, to: RegisterNo) {
+        let sources = [from, SourceRegister::NONE, SourceRegister::NONE];
         self.ops.push(Op { sources, to: [to, RegisterNo::NOWHERE], ..Op::new(Kind::Compute, at) });
     }
 
@@ -142,16 +142,16 @@ impl Compiler {
         }
         self.ops.push(op);
         for (register, part) in others {
-            let sources = [RegisterNo::PASSED.whole(), Slot::NONE, Slot::NONE];
+            let sources = [RegisterNo::PASSED.whole(), SourceRegister::NONE, SourceRegister::NONE];
             let to = [register, RegisterNo::NOWHERE];
             self.ops.push(Op { sources, to, part, ..Op::new(Kind::Compute, at) });
         }
     }
 
     /// Brings any number of sources down to three.
-    fn gather(&mut self, at: u16, sources: &[Slot]) -> [Slot; 3] {
+    fn gather(&mut self, at: u16, sources: &[SourceRegister]) -> [SourceRegister; 3] {
         let mut left = sources;
-        let mut taken = [Slot::NONE; 3];
+        let mut taken = [SourceRegister::NONE; 3];
         let mut first = 0;
         loop {
             let room = 3 - first;
@@ -162,7 +162,7 @@ impl Compiler {
             }
             let to = [RegisterNo::PASSED, RegisterNo::NOWHERE];
             self.ops.push(Op { sources: taken, to, ..Op::new(Kind::Compute, at) });
-            taken = [RegisterNo::PASSED.whole(), Slot::NONE, Slot::NONE];
+            taken = [RegisterNo::PASSED.whole(), SourceRegister::NONE, SourceRegister::NONE];
             (left, first) = (later, 1);
         }
     }
@@ -184,13 +184,13 @@ impl Compiler {
     }
 
     fn push(&mut self, instruction: &Instruction, at: u16, values: &[Value], to: Option<Address>, len: u16) {
-        let sources: Vec<Slot> = if instruction.op_count() == 0 {
+        let sources: Vec<SourceRegister> = if instruction.op_count() == 0 {
             vec![RegisterNo::CARRY.whole(), RegisterNo::OTHER_FLAGS.whole()]
         } else if instruction.op0_kind() == OpKind::Memory {
             self.load_operand(instruction, at, values);
             vec![RegisterNo::PASSED.whole()]
         } else if instruction.op0_kind() == OpKind::Register {
-            Slot::of(instruction.op0_register()).collect()
+            SourceRegister::of(instruction.op0_register()).collect()
         } else {
             Vec::new()
         };
@@ -213,14 +213,14 @@ impl Compiler {
         } else if let Some(address) = self::address(values, Logged::Operand, 0) {
             op.to[0] = RegisterNo::PASSED;
             self.ops.push(op);
-            let sources = [RegisterNo::PASSED.whole(), Slot::NONE, Slot::NONE];
+            let sources = [RegisterNo::PASSED.whole(), SourceRegister::NONE, SourceRegister::NONE];
             let (base, index) = (whole(instruction.memory_base()), whole(instruction.memory_index()));
             self.ops.push(Op { address, len, base, index, sources, ..Op::new(Kind::Store, at) });
         }
     }
 
     /// A store to where a register points.
-    fn store_to(&mut self, at: u16, values: &[Value], len: u16, sources: &[Slot], base: Register) {
+    fn store_to(&mut self, at: u16, values: &[Value], len: u16, sources: &[SourceRegister], base: Register) {
         let Some(address) = address(values, Logged::Destination, 0) else { return };
         let sources = self.gather(at, sources);
         self.ops.push(Op { address, len, sources, base: whole(base), ..Op::new(Kind::Store, at) });
@@ -230,7 +230,7 @@ impl Compiler {
         let second = instruction.op1_register();
         let mut op = Op { part: Part::of(second), ..Op::new(Kind::Exchange, at) };
         op.to[0] = register(second);
-        for (slot, source) in op.sources.iter_mut().zip(Slot::of(second)) {
+        for (slot, source) in op.sources.iter_mut().zip(SourceRegister::of(second)) {
             *slot = source;
         }
         if instruction.op0_kind() == OpKind::Memory {
@@ -246,7 +246,7 @@ impl Compiler {
             self.ops.push(op);
         } else {
             // Parts of registers get what both carry.
-            let sources: Vec<Slot> = Slot::of(first).chain(Slot::of(second)).collect();
+            let sources: Vec<SourceRegister> = SourceRegister::of(first).chain(SourceRegister::of(second)).collect();
             let to = vec![(register(first), Part::of(first)), (register(second), Part::of(second))];
             self.general(instruction, at, values, Operands { sources, to, ..Operands::default() });
         }
@@ -305,14 +305,14 @@ impl Compiler {
                 RegisterNo::PASSED.whole()
             }
             OpKind::Register => whole(instruction.op0_register()),
-            _ => Slot::NONE,
+            _ => SourceRegister::NONE,
         };
         self.end = match instruction.flow_control() {
             FlowControl::ConditionalBranch => {
-                let mut sources: Vec<Slot> = Slot::of_flags(instruction.rflags_read()).collect();
+                let mut sources: Vec<SourceRegister> = SourceRegister::of_flags(instruction.rflags_read()).collect();
                 let info = self.factory.info(instruction);
                 let read = info.used_registers().iter().filter(|used| crate::operands::reads(used.access()));
-                sources.extend(read.flat_map(|used| Slot::of(used.register())));
+                sources.extend(read.flat_map(|used| SourceRegister::of(used.register())));
                 End::Branch(self.gather(at, &sources))
             }
             FlowControl::IndirectBranch => End::Indirect(operand(self)),

@@ -16,7 +16,7 @@ use crate::labels::{LabelSets, SetId, Value};
 use crate::mapped::Mapped;
 use crate::op::{Block, End, Kind, Noted, Op};
 use crate::postdominators::PostDominators;
-use crate::registers::{Part, RegisterNo, Registers, Slot};
+use crate::registers::{Part, RegisterNo, Registers, SourceRegister};
 use crate::shadow::Shadow;
 
 /// What all threads share.
@@ -144,7 +144,7 @@ impl Machine<'_> {
                 Kind::ExchangeMemory => {
                     let address = op.address.resolve(words);
                     let stored = self.sources(op, context);
-                    let none = Op { sources: [Slot::NONE; 3], ..*op };
+                    let none = Op { sources: [SourceRegister::NONE; 3], ..*op };
                     let loaded = self.load(&none, address, block, context);
                     self.store(op, address, block, stored);
                     self.put(op, loaded);
@@ -163,7 +163,7 @@ impl Machine<'_> {
     }
 
     #[inline]
-    fn register(&mut self, slot: Slot, context: Value) -> Value {
+    fn register(&mut self, slot: SourceRegister, context: Value) -> Value {
         let value = self.thread.registers.get(slot);
         self.shared.sets.join(value, context)
     }
@@ -280,7 +280,7 @@ impl Machine<'_> {
             }
             return;
         }
-        let (source, target) = (Op { index: Slot::NONE, ..*op }, Op { base: Slot::NONE, ..*op });
+        let (source, target) = (Op { index: SourceRegister::NONE, ..*op }, Op { base: SourceRegister::NONE, ..*op });
         match op.kind {
             Kind::Copy { .. } => self.copy(&source, &target, (from, to, len), block, plain, context),
             Kind::Fill { .. } => self.store_range(&target, to, len, block, plain),

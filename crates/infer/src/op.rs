@@ -3,7 +3,7 @@
 use isa::flow::Place;
 use trace::event::CodeAddr;
 
-use crate::registers::{Part, RegisterNo, Slot};
+use crate::registers::{Part, RegisterNo, SourceRegister};
 
 /// What a micro-operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,9 +105,9 @@ pub struct Op {
     /// Where its instruction begins, in bytes from the block's start.
     pub at: u16,
     /// Registers that the address comes from.
-    pub base: Slot,
-    pub index: Slot,
-    pub sources: [Slot; 3],
+    pub base: SourceRegister,
+    pub index: SourceRegister,
+    pub sources: [SourceRegister; 3],
     pub to: [RegisterNo; 2],
     /// Of the first destination; the second is written whole.
     pub part: Part,
@@ -121,9 +121,9 @@ impl Op {
             kind,
             len: 0,
             at,
-            base: Slot::NONE,
-            index: Slot::NONE,
-            sources: [Slot::NONE; 3],
+            base: SourceRegister::NONE,
+            index: SourceRegister::NONE,
+            sources: [SourceRegister::NONE; 3],
             to: [RegisterNo::NOWHERE; 2],
             part: Part::Whole,
             flags: FlagsWritten::default(),
@@ -132,7 +132,7 @@ impl Op {
 
     /// A plain move into registers: the result is what was read, nothing was computed.
     pub fn is_move(&self) -> bool {
-        self.sources == [Slot::NONE; 3] && !self.flags.any()
+        self.sources == [SourceRegister::NONE; 3] && !self.flags.any()
     }
 }
 
@@ -142,9 +142,9 @@ pub enum End {
     /// Goes on, or jumps to the one place that it can.
     Plain,
     /// One of two ways, by what is in these.
-    Branch([Slot; 3]),
+    Branch([SourceRegister; 3]),
     /// To where this says.
-    Indirect(Slot),
+    Indirect(SourceRegister),
     /// The address is where the return address is put.
     Call(Address),
     /// The address is where the return address is taken from.

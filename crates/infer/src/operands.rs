@@ -3,7 +3,7 @@
 use iced_x86::{CpuidFeature, Instruction, InstructionInfo, Mnemonic, OpAccess, OpKind, Register};
 
 use crate::op::FlagsWritten;
-use crate::registers::{OTHERS, Part, RegisterNo, Slot};
+use crate::registers::{OTHERS, Part, RegisterNo, SourceRegister};
 
 /// How memory is accessed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub enum Access {
 /// Registers and flags of an instruction. Those that only form an address are not among the sources.
 #[derive(Clone, Debug, Default)]
 pub struct Operands {
-    pub sources: Vec<Slot>,
+    pub sources: Vec<SourceRegister>,
     pub to: Vec<(RegisterNo, Part)>,
     pub flags: FlagsWritten,
     /// Of the explicit memory operand.
@@ -36,7 +36,7 @@ impl Operands {
                     operands.to.push(to);
                 }
                 if merges {
-                    operands.sources.extend(Slot::of(used.register()));
+                    operands.sources.extend(SourceRegister::of(used.register()));
                 }
             }
         }
@@ -70,7 +70,7 @@ impl Operands {
                     .iter()
                     .any(|part| part.full_register() == full)
         };
-        let mut found: Vec<Slot> = explicit().flat_map(Slot::of).collect();
+        let mut found: Vec<SourceRegister> = explicit().flat_map(SourceRegister::of).collect();
         for used in info.used_registers() {
             let register = used.register();
             let is_explicit = explicit().any(|other| other.full_register() == register.full_register());
@@ -78,11 +78,11 @@ impl Operands {
                 && !is_explicit
                 && (!forms_address(register) || is_accumulator(instruction, register))
             {
-                found.extend(Slot::of(register));
+                found.extend(SourceRegister::of(register));
             }
         }
         self.sources.extend(found);
-        self.sources.extend(Slot::of_flags(instruction.rflags_read()));
+        self.sources.extend(SourceRegister::of_flags(instruction.rflags_read()));
     }
 }
 

@@ -46,8 +46,8 @@ impl RegisterNo {
         (register.is_st() || register.is_mm()).then_some(RegisterNo(Self::X87))
     }
 
-    pub fn whole(self) -> Slot {
-        Slot(self.0 * 4)
+    pub fn whole(self) -> SourceRegister {
+        SourceRegister(self.0 * 4)
     }
 
     pub fn is_shared(self) -> bool {
@@ -78,13 +78,13 @@ impl Part {
 
 /// Something to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(u8);
+pub struct SourceRegister(u8);
 
-impl Slot {
-    pub const NONE: Slot = Slot(0);
+impl SourceRegister {
+    pub const NONE: SourceRegister = SourceRegister(0);
 
     /// What a read of this register reads; 16 bits are two places.
-    pub fn of(register: Register) -> impl Iterator<Item = Slot> {
+    pub fn of(register: Register) -> impl Iterator<Item = SourceRegister> {
         let number = RegisterNo::of(register);
         let parts: &[u8] = match Part::of(register) {
             Part::Whole => &[0],
@@ -92,11 +92,11 @@ impl Slot {
             Part::High => &[2],
             Part::Both => &[1, 2],
         };
-        number.into_iter().flat_map(move |number| parts.iter().map(move |part| Slot(number.0 * 4 + part)))
+        number.into_iter().flat_map(move |number| parts.iter().map(move |part| SourceRegister(number.0 * 4 + part)))
     }
 
     /// What a read of these flags reads.
-    pub fn of_flags(flags: u32) -> impl Iterator<Item = Slot> {
+    pub fn of_flags(flags: u32) -> impl Iterator<Item = SourceRegister> {
         let carry = (flags & RflagsBits::CF != 0).then_some(RegisterNo::CARRY.whole());
         let others = (flags & OTHERS != 0).then_some(RegisterNo::OTHER_FLAGS.whole());
         carry.into_iter().chain(others)
@@ -120,7 +120,7 @@ impl Default for Registers {
 
 impl Registers {
     #[inline]
-    pub fn get(&self, slot: Slot) -> Value {
+    pub fn get(&self, slot: SourceRegister) -> Value {
         self.slots[slot.0 as usize]
     }
 

@@ -22,6 +22,6 @@ mod logged;
 mod track;
 mod wanted;
 
-pub use layout::{Layout, Place, Root, Slot, Value, When};
+pub use layout::{Layout, LoggedWord, Place, Root, Value, When};
 pub use logged::{List, Logged, logged};
 pub use wanted::{CARRY, Wanted, WantedList, wanted};

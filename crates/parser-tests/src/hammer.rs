@@ -4,11 +4,17 @@ use std::env;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
 
 use crate::mutate::Mutator;
 
 /// For each parser, if `FENCEPOST_FUZZ_INPUTS` names no other number: what the test suite has time for.
 const INPUTS: u64 = 2_000;
+
+fn variable<T: FromStr>(name: &str) -> Option<T> {
+    env::var(name).ok()?.parse().ok()
+}
 
 /// The files of a corpus, by name. There must be one.
 pub fn corpus(folder: &Path) -> Vec<Vec<u8>> {
@@ -21,10 +27,13 @@ pub fn corpus(folder: &Path) -> Vec<Vec<u8>> {
     paths.iter().map(|path| fs::read(path).expect("a file")).collect()
 }
 
-/// Panics if `parse` does: the message names the input, which is kept. The seeds come first, as they are.
+/// Panics if `parse` does: the message names the input, which is kept. The seeds come first, as they are. With `FENCEPOST_FUZZ_SECONDS` it goes on
+/// with further inputs for that long.
 pub fn hammer(name: &str, seeds: &[Vec<u8>], parse: &dyn Fn(&[u8])) {
-    let inputs = env::var("FENCEPOST_FUZZ_INPUTS").ok().and_then(|text| text.parse().ok()).unwrap_or(INPUTS);
-    for number in 0..inputs {
+    let inputs = variable("FENCEPOST_FUZZ_INPUTS").unwrap_or(INPUTS);
+    let time = Duration::from_secs(variable("FENCEPOST_FUZZ_SECONDS").unwrap_or(0));
+    let begin = Instant::now();
+    for number in (0..).take_while(|number| *number < inputs || begin.elapsed() < time) {
         let mut mutator = Mutator::new(name, number);
         let input = match seeds.get(number as usize) {
             Some(seed) => seed.clone(),

@@ -1,10 +1,12 @@
-//! Everything that reads a file or an answer, given altered ones: it may refuse them, but not panic.
+//! Gives altered files, messages and answers to everything that reads them: it may refuse them, but not panic.
 //!
 //! Traces are altered where their format is known (`crates/trace/tests/file/damage.rs`), the configuration beside its parser
-//! (`crates/fencepost/src/config/file.rs`). What the probe writes is not here: both ends are built together (`wire`).
+//! (`crates/fencepost/src/config/file.rs`). Records of the probe are not here: both ends are built together (`wire`).
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use parser_tests::hammer::{corpus, hammer};
 
@@ -124,5 +126,150 @@ fn words_of_options() {
         let _ = settings.parse_level(input);
         let _ = settings.parse_setting(input);
         let _ = solve::input::Shape::default().add_lines(&[input.to_owned()]);
+    });
+}
+
+/// What follows the first line, which names the trace and the options.
+#[test]
+fn journals_of_searches() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (trace, path) = (folder.path().join("trace"), folder.path().join("journal"));
+    let writer = trace::TraceWriter::create(&trace, trace::Meta::default()).expect("begun");
+    let ended = trace::Outcome::Ended(trace::event::ExitStatus::Code(0));
+    writer.finish(&mut [], ended).expect("written");
+    let reader = trace::TraceReader::open(&trace).expect("a trace");
+    let options = crash::search::SearchOptions::default();
+    let open = || crash::journal::Journal::open(&path, &reader, &options);
+    open().expect("begun");
+    let head = fs::read(&path).expect("its first line");
+    bytes("journal", |input| {
+        fs::write(&path, [&head, input].concat()).expect("written");
+        drop(open());
+    });
+}
+
+/// The list of images, and what is stored of them.
+#[test]
+fn trees_of_images() {
+    use fuzz::case::CaseId;
+    use fuzz::image::{Image, ImageId};
+    use fuzz::tree::Tree;
+    let folder = tempfile::tempdir().expect("a folder");
+    let (list, data) = (folder.path().join("tree.jsonl"), folder.path().join("data"));
+    let mut tree = Tree::open(folder.path(), 1).expect("begun");
+    let mut parent = ImageId::NONE;
+    for text in ["first", "second"] {
+        fs::write(folder.path().join("pool.0"), text.repeat(100)).expect("written");
+        let image = Arc::new(Image::read(folder.path(), "pool", 1).expect("an image"));
+        tree.add(&image, parent, CaseId(0), None).expect("added");
+        parent = image.id();
+    }
+    drop(tree);
+    let whole = (fs::read(&list).expect("the list"), fs::read(&data).expect("the images"));
+    let use_all = |nodes: &[u8], stored: &[u8]| {
+        fs::write(&list, nodes).expect("written");
+        fs::write(&data, stored).expect("written");
+        let Ok(mut tree) = Tree::open(folder.path(), 1) else { return };
+        let ids: Vec<ImageId> = tree.nodes().iter().map(|node| node.id).collect();
+        ids.into_iter().for_each(|id| drop(tree.image(id)));
+    };
+    use_all(&whole.0, &whole.1);
+    hammer("image-list", std::slice::from_ref(&whole.0), &|input| use_all(input, &whole.1));
+    hammer("image-data", std::slice::from_ref(&whole.1), &|input| use_all(&whole.0, input));
+}
+
+#[test]
+fn dictionaries() {
+    text("dictionary", |input| drop(fuzz::inputs::bytes::Bytes::parse(input)));
+}
+
+#[test]
+fn scripts_of_rules() {
+    text("script", |input| drop(lint::script::Script::compile(input, Path::new("rule.rhai"))));
+}
+
+/// Nothing is written beside the folder.
+#[test]
+fn packed_folders() {
+    let place = tempfile::tempdir().expect("a folder");
+    let from = place.path().join("from");
+    fs::create_dir_all(from.join("a")).expect("made");
+    fs::write(from.join("a/one"), "1").expect("written");
+    fs::write(from.join("two"), "").expect("written");
+    let packed = fleet::folder::pack(&from).expect("packed");
+    let to = place.path().join("to");
+    hammer("folder", &[packed], &|input| {
+        let _ = fleet::folder::unpack(input, &to);
+        let entries = fs::read_dir(place.path()).expect("a folder").count();
+        assert!(entries <= 2, "{entries} entries beside the folder");
+        let _ = fs::remove_dir_all(&to);
+    });
+}
+
+#[test]
+fn addresses_of_campaigns() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("address");
+    let of_file = format!("@{}", path.display());
+    text("address", |input| {
+        fs::write(&path, input).expect("written");
+        let _ = fleet::redis::address::Address::given(&of_file);
+        if !input.starts_with('@') {
+            let _ = fleet::redis::address::Address::given(input);
+        }
+    });
+}
+
+#[test]
+fn units_of_other_machines() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = folder.path().join("nothing");
+    let none = fleet::program::ProgramJob::default().bytes();
+    let runs = fleet::program::ProgramRuns::open(program.clone(), &none, folder.path()).expect("ready");
+    bytes("program", |input| {
+        let _ = fleet::program::ProgramRuns::open(program.clone(), input, folder.path());
+        let _ = runs.perform(input, &AtomicBool::new(false), &mut |_| Err("nothing is there".into()));
+    });
+}
+
+#[test]
+fn answers_of_servers() {
+    use drive::protocol::Protocol;
+    bytes("answers", |input| {
+        for protocol in [Protocol::Line, Protocol::Redis, Protocol::Memcached] {
+            let _ = protocol.answer(&mut &input[..]);
+            let _ = protocol.request(input);
+        }
+    });
+}
+
+#[test]
+fn crashes_of_file_systems() {
+    let recovered = b"dir . mode=755 links=2 owner=0:0\nok\nok\nunmounted\n";
+    text("fuse-case", |input| {
+        if let Ok(case) = fuse::case::Case::of_text(input) {
+            let _ = case.judge(recovered);
+        }
+    });
+    let steps = ::fs::workload::Workload::parse_all("creat bar\nunlink bar\ncrash creat foo\n").expect("a workload");
+    let steps = ::fs::workload::Workload::chain(&steps);
+    let case = corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/fuse-case")).remove(0);
+    let case = fuse::case::Case::of_text(&String::from_utf8_lossy(&case)).expect("a case");
+    text("fuse-answers", |input| {
+        let _ = fuse::reference::Reference::parse(&steps, input);
+        let _ = case.judge(input.as_bytes());
+    });
+}
+
+/// `small` is a program of four lines: `cc -g -Os -nostdlib -static`.
+#[test]
+fn programs_and_their_debug_information() {
+    file("elf", |path| {
+        let _ = fuzz::unreached::scan::Scan::of(path);
+        let tables = trace::Tables::default();
+        let mut symbols = trace::symbol::Symbolizer::with_debug_folders(&tables, Vec::new());
+        for offset in [0, 0xe8, 0xeb, 0xff, u64::MAX] {
+            symbols.frames_in_file(&path.display().to_string(), offset, offset != 0);
+        }
     });
 }

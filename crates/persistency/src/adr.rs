@@ -69,7 +69,7 @@
 
 use trace::event::{FlushKind, ThreadId};
 
-use crate::domain::{Domain, Slot};
+use crate::domain::{DirtyIndex, Domain};
 use crate::effect::{FenceEffect, FlushVerdict};
 use crate::model::{Barrier, Fences, Flushed, Model, ModelKind, Stored};
 
@@ -87,14 +87,14 @@ impl Model for X86Adr {
         true
     }
 
-    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, store: Stored) {
+    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: DirtyIndex, store: Stored) {
         if store.route.bypasses_cache() {
             let upto = domain.newest(slot);
             domain.ask_by_streaming(thread, slot, upto);
         }
     }
 
-    fn flush(&self, domain: &mut Domain, thread: ThreadId, slot: Option<Slot>, kind: FlushKind) -> Flushed {
+    fn flush(&self, domain: &mut Domain, thread: ThreadId, slot: Option<DirtyIndex>, kind: FlushKind) -> Flushed {
         if kind == FlushKind::Cldemote {
             return Flushed::wasted(FlushVerdict::Hint);
         }

@@ -11,7 +11,7 @@ use trace::event::{LineNo, PoolId, ThreadId};
 
 use crate::effect::{FenceEffect, SettledStore};
 use crate::line::LineId;
-use crate::pending::{Line, Mark, Origin};
+use crate::pending::{DirtyLine, Mark, Origin};
 pub use crate::pending::{PendingStore, Route, Seq};
 use crate::threads::Threads;
 
@@ -32,20 +32,20 @@ const LARGE_TABLE: usize = 4096;
 
 /// Index of a dirty line in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(u32);
+pub struct DirtyIndex(u32);
 
 /// The dirty lines and what threads wait for.
 #[derive(Debug)]
 pub struct Domain {
     detail: Detail,
-    table: FxHashMap<LineId, Slot>,
-    lines: Vec<Line>,
-    free: Vec<Slot>,
+    table: FxHashMap<LineId, DirtyIndex>,
+    lines: Vec<DirtyLine>,
+    free: Vec<DirtyIndex>,
     /// The line used last: runs of stores to one line skip the table.
-    last: Option<(LineId, Slot)>,
+    last: Option<(LineId, DirtyIndex)>,
     threads: Threads,
     /// Lines whose newest store may be half done.
-    unfinished: Vec<Slot>,
+    unfinished: Vec<DirtyIndex>,
     /// Per pool number, the highest line that was ever dirty: growing a file need not look for lines past its end.
     highest: Vec<Option<LineNo>>,
     pub(crate) guaranteed: Vec<SettledStore>,
@@ -80,7 +80,7 @@ impl Domain {
     }
 
     /// The slot of a dirty line; none if nothing on it is pending.
-    pub fn find(&self, line: LineId) -> Option<Slot> {
+    pub fn find(&self, line: LineId) -> Option<DirtyIndex> {
         match self.last {
             Some((last, slot)) if last == line => Some(slot),
             _ => self.table.get(&line).copied(),
@@ -88,39 +88,39 @@ impl Domain {
     }
 
     /// The place after the newest store of the line.
-    pub fn newest(&self, slot: Slot) -> Seq {
+    pub fn newest(&self, slot: DirtyIndex) -> Seq {
         self.line(slot).next
     }
 
     /// The place after the newest store of the line that lies in the cache: what a flush writes back.
-    pub fn newest_cached(&self, slot: Slot) -> Seq {
+    pub fn newest_cached(&self, slot: DirtyIndex) -> Seq {
         self.line(slot).cached
     }
 
     /// The place of the oldest store of the line that is not guaranteed.
-    pub fn oldest_pending(&self, slot: Slot) -> Seq {
+    pub fn oldest_pending(&self, slot: DirtyIndex) -> Seq {
         self.line(slot).guaranteed
     }
 
     /// What this thread's flushes since its last fence have asked for on this line.
-    pub fn flushed_by(&self, slot: Slot, thread: ThreadId) -> Seq {
+    pub fn flushed_by(&self, slot: DirtyIndex, thread: ThreadId) -> Seq {
         let line = self.line(slot);
         line.mark_of(thread).map_or(line.guaranteed, |mark| mark.flushed.max(line.guaranteed))
     }
 
     /// What flushes of all threads, not yet fenced, have asked for on this line.
-    pub fn flushed_by_any(&self, slot: Slot) -> Seq {
+    pub fn flushed_by_any(&self, slot: DirtyIndex) -> Seq {
         self.line(slot).flushed_by_any()
     }
 
     /// A flush of the thread asks for the stores of the line before `upto`.
-    pub fn ask_by_flush(&mut self, thread: ThreadId, slot: Slot, upto: Seq) {
+    pub fn ask_by_flush(&mut self, thread: ThreadId, slot: DirtyIndex, upto: Seq) {
         let mark = self.mark(thread, slot);
         mark.flushed = mark.flushed.max(upto);
     }
 
     /// A non-temporal store of the thread asks for itself and, by line order, for the stores before it.
-    pub fn ask_by_streaming(&mut self, thread: ThreadId, slot: Slot, upto: Seq) {
+    pub fn ask_by_streaming(&mut self, thread: ThreadId, slot: DirtyIndex, upto: Seq) {
         let mark = self.mark(thread, slot);
         mark.streamed = mark.streamed.max(upto);
         self.threads.find_or_insert(thread).streamed += 1;
@@ -155,7 +155,7 @@ impl Domain {
     }
 
     /// The stores of the line before `upto` are guaranteed; says how many newly are.
-    pub fn guarantee(&mut self, slot: Slot, upto: Seq) -> u64 {
+    pub fn guarantee(&mut self, slot: DirtyIndex, upto: Seq) -> u64 {
         let keep_bytes = self.detail == Detail::Bytes;
         let line = &mut self.lines[slot.0 as usize];
         if upto <= line.guaranteed {
@@ -171,7 +171,7 @@ impl Domain {
     }
 
     /// The newest store of the line may be half done, until [`finish`](Self::finish).
-    pub fn leave_unfinished(&mut self, slot: Slot) {
+    pub fn leave_unfinished(&mut self, slot: DirtyIndex) {
         self.unfinished.push(slot);
     }
 
@@ -192,25 +192,25 @@ impl Domain {
         (slots.len() as u64, stores)
     }
 
-    pub(crate) fn line(&self, slot: Slot) -> &Line {
+    pub(crate) fn line(&self, slot: DirtyIndex) -> &DirtyLine {
         &self.lines[slot.0 as usize]
     }
 
-    pub(crate) fn lines(&self) -> impl Iterator<Item = &Line> {
+    pub(crate) fn lines(&self) -> impl Iterator<Item = &DirtyLine> {
         self.table.values().map(|&slot| self.line(slot))
     }
 
     /// Lines on which the thread has asked for stores that are still pending.
-    pub(crate) fn flush_pending(&self, thread: ThreadId) -> Vec<(Slot, Mark)> {
+    pub(crate) fn flush_pending(&self, thread: ThreadId) -> Vec<(DirtyIndex, Mark)> {
         let mut slots = self.threads.asked(thread).to_vec();
         slots.sort_unstable();
         slots.dedup();
-        let live = |&slot: &Slot| {
+        let live = |&slot: &DirtyIndex| {
             let line = self.line(slot);
             let mark = line.mark_of(thread).filter(|mark| mark.flushed.max(mark.streamed) > line.guaranteed);
             mark.map(|mark| (slot, *mark))
         };
-        let mut found: Vec<(Slot, Mark)> = slots.iter().filter_map(live).collect();
+        let mut found: Vec<(DirtyIndex, Mark)> = slots.iter().filter_map(live).collect();
         found.sort_unstable_by_key(|(slot, _)| self.line(*slot).id);
         found
     }
@@ -229,7 +229,7 @@ impl Domain {
     }
 
     #[inline]
-    pub(crate) fn find_or_insert(&mut self, id: LineId) -> Slot {
+    pub(crate) fn find_or_insert(&mut self, id: LineId) -> DirtyIndex {
         let slot = match self.last {
             Some((last, slot)) if last == id => return slot,
             _ => match self.table.entry(id) {
@@ -243,12 +243,12 @@ impl Domain {
         slot
     }
 
-    pub(crate) fn append(&mut self, slot: Slot, origin: &Origin, start: u8, bytes: &[u8]) {
+    pub(crate) fn append(&mut self, slot: DirtyIndex, origin: &Origin, start: u8, bytes: &[u8]) {
         self.lines[slot.0 as usize].append(self.detail, origin, start, bytes);
     }
 
     /// The dirty lines of a range, ascending.
-    pub(crate) fn dirty_in(&self, pool: PoolId, lines: std::ops::Range<LineNo>) -> Vec<Slot> {
+    pub(crate) fn dirty_in(&self, pool: PoolId, lines: std::ops::Range<LineNo>) -> Vec<DirtyIndex> {
         let end = match self.highest.get(pool.0 as usize).copied().flatten() {
             Some(highest) => lines.end.0.min(highest.0 + 1),
             None => return Vec::new(),
@@ -265,7 +265,7 @@ impl Domain {
     }
 
     /// The line's pending stores are gone: something else has replaced its content for certain.
-    pub(crate) fn discard(&mut self, slot: Slot) {
+    pub(crate) fn discard(&mut self, slot: DirtyIndex) {
         let keep_bytes = self.detail == Detail::Bytes;
         let line = &mut self.lines[slot.0 as usize];
         let (into, bytes) = (&mut self.discarded, &mut self.settled_bytes);
@@ -273,7 +273,7 @@ impl Domain {
         self.release(slot);
     }
 
-    fn release(&mut self, slot: Slot) {
+    fn release(&mut self, slot: DirtyIndex) {
         let line = &mut self.lines[slot.0 as usize];
         line.clear();
         let id = line.id;
@@ -288,7 +288,7 @@ impl Domain {
         }
     }
 
-    fn mark(&mut self, thread: ThreadId, slot: Slot) -> &mut Mark {
+    fn mark(&mut self, thread: ThreadId, slot: DirtyIndex) -> &mut Mark {
         let line = &mut self.lines[slot.0 as usize];
         if let Some(at) = line.marks.iter().position(|mark| mark.thread == thread) {
             return &mut self.lines[slot.0 as usize].marks[at];
@@ -312,7 +312,12 @@ impl Domain {
 }
 
 /// A slot for a line that was clean.
-fn take_slot(lines: &mut Vec<Line>, free: &mut Vec<Slot>, highest: &mut Vec<Option<LineNo>>, id: LineId) -> Slot {
+fn take_slot(
+    lines: &mut Vec<DirtyLine>,
+    free: &mut Vec<DirtyIndex>,
+    highest: &mut Vec<Option<LineNo>>,
+    id: LineId,
+) -> DirtyIndex {
     let pool = id.pool.0 as usize;
     if highest.len() <= pool {
         highest.resize(pool + 1, None);
@@ -324,8 +329,8 @@ fn take_slot(lines: &mut Vec<Line>, free: &mut Vec<Slot>, highest: &mut Vec<Opti
             slot
         }
         None => {
-            let slot = Slot(u32::try_from(lines.len()).expect("fewer than 2³² lines are dirty at once"));
-            lines.push(Line::new(id));
+            let slot = DirtyIndex(u32::try_from(lines.len()).expect("fewer than 2³² lines are dirty at once"));
+            lines.push(DirtyLine::new(id));
             slot
         }
     }
@@ -334,7 +339,7 @@ fn take_slot(lines: &mut Vec<Line>, free: &mut Vec<Slot>, highest: &mut Vec<Opti
 fn push_settled(
     into: &mut Vec<SettledStore>,
     bytes: &mut Vec<u8>,
-    line: &Line,
+    line: &DirtyLine,
     store: &PendingStore,
     keep_bytes: bool,
 ) {

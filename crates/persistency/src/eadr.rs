@@ -28,7 +28,7 @@
 
 use trace::event::{FlushKind, ThreadId};
 
-use crate::domain::{Domain, Slot};
+use crate::domain::{DirtyIndex, Domain};
 use crate::effect::{FenceEffect, FlushVerdict};
 use crate::model::{Barrier, Fences, Flushed, Model, ModelKind, Stored};
 
@@ -46,7 +46,7 @@ impl Model for X86Eadr {
         false
     }
 
-    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, store: Stored) {
+    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: DirtyIndex, store: Stored) {
         let upto = domain.newest(slot);
         if store.route.bypasses_cache() {
             domain.ask_by_streaming(thread, slot, upto);
@@ -61,7 +61,7 @@ impl Model for X86Eadr {
         domain.finish();
     }
 
-    fn flush(&self, _: &mut Domain, _: ThreadId, _: Option<Slot>, kind: FlushKind) -> Flushed {
+    fn flush(&self, _: &mut Domain, _: ThreadId, _: Option<DirtyIndex>, kind: FlushKind) -> Flushed {
         Flushed::wasted(match kind {
             FlushKind::Cldemote => FlushVerdict::Hint,
             FlushKind::Clflush | FlushKind::Clflushopt | FlushKind::Clwb => FlushVerdict::NotNeeded,

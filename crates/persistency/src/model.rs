@@ -19,7 +19,7 @@ use std::str::FromStr;
 use trace::event::{FenceKind, FlushKind, LineNo, PoolId, ThreadId};
 
 use crate::adr::X86Adr;
-use crate::domain::{Domain, Route, Slot};
+use crate::domain::{DirtyIndex, Domain, Route};
 use crate::eadr::X86Eadr;
 use crate::effect::{FenceEffect, FlushVerdict};
 
@@ -95,7 +95,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     fn needs_flushes(&self) -> bool;
 
     /// The newest store of the line in `slot` has just been executed by `thread`.
-    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: Slot, store: Stored);
+    fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: DirtyIndex, store: Stored);
 
     /// Another event is about to happen: the one before it is over.
     fn proceed(&self, domain: &mut Domain) {
@@ -103,7 +103,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     }
 
     /// `thread` flushed a line of a pool; `slot` is none when nothing on it is pending.
-    fn flush(&self, domain: &mut Domain, thread: ThreadId, slot: Option<Slot>, kind: FlushKind) -> Flushed;
+    fn flush(&self, domain: &mut Domain, thread: ThreadId, slot: Option<DirtyIndex>, kind: FlushKind) -> Flushed;
 
     /// `thread` executed a barrier.
     fn fence(&self, domain: &mut Domain, thread: ThreadId, barrier: Barrier) -> FenceEffect;

@@ -87,7 +87,7 @@ const KEEP_STORES: usize = 64;
 const KEEP_BYTES: usize = 1024;
 
 #[derive(Debug)]
-pub(crate) struct Line {
+pub(crate) struct DirtyLine {
     pub id: LineId,
     /// The first store that is not guaranteed.
     pub guaranteed: Seq,
@@ -106,9 +106,9 @@ pub(crate) struct Line {
     thin_at: usize,
 }
 
-impl Line {
+impl DirtyLine {
     pub fn new(id: LineId) -> Self {
-        Line {
+        DirtyLine {
             id,
             guaranteed: Seq(0),
             next: Seq(0),
@@ -185,7 +185,7 @@ impl Line {
     }
 
     /// Settles the stores before `upto`, handing each to `sink`.
-    pub fn settle(&mut self, upto: Seq, mut sink: impl FnMut(&PendingStore, &Line)) {
+    pub fn settle(&mut self, upto: Seq, mut sink: impl FnMut(&PendingStore, &DirtyLine)) {
         debug_assert!(upto > self.guaranteed && upto <= self.next);
         let mut head = self.head;
         while head < self.stores.len() && self.stores[head].seq < upto {

@@ -9,7 +9,7 @@ use crate::content;
 pub use crate::content::{Ahead, Content};
 use crate::domain::{Detail, PendingStore};
 use crate::line::{ByteMask, LINE_BYTES, LineId};
-use crate::pending::{Line, Mark};
+use crate::pending::{DirtyLine, Mark};
 use crate::states::{Base, CrashState, States};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -23,12 +23,12 @@ pub enum PointError {
 /// A line with pending stores.
 #[derive(Clone, Copy, Debug)]
 pub struct LineView<'t> {
-    line: &'t Line,
+    line: &'t DirtyLine,
     detail: Detail,
 }
 
 impl<'t> LineView<'t> {
-    pub(crate) fn new(line: &'t Line, detail: Detail) -> Self {
+    pub(crate) fn new(line: &'t DirtyLine, detail: Detail) -> Self {
         LineView { line, detail }
     }
 

@@ -3,12 +3,12 @@
 use rustc_hash::FxHashMap;
 use trace::event::ThreadId;
 
-use crate::domain::Slot;
+use crate::domain::DirtyIndex;
 
 #[derive(Debug, Default)]
 pub(crate) struct Thread {
     /// Lines on which this thread has a mark; may name a slot twice or in vain after others settled it.
-    pub asked: Vec<Slot>,
+    pub asked: Vec<DirtyIndex>,
     /// Thin `asked` when it is this long.
     pub thin_at: usize,
     /// Flushes executed since the last fence, the useless ones included.
@@ -50,7 +50,7 @@ impl Threads {
         &mut self.threads[at]
     }
 
-    pub fn asked(&self, id: ThreadId) -> &[Slot] {
+    pub fn asked(&self, id: ThreadId) -> &[DirtyIndex] {
         self.index.get(&id).map_or(&[], |&at| &self.threads[at].asked)
     }
 

@@ -21,21 +21,16 @@ mod lock;
 mod map;
 
 mod emitted_code;
+mod held;
+mod lock_names;
 mod shared_state;
+mod sys;
 mod tables;
 
-/// The one system call of these parts: a lock that waits gives up the processor.
-mod sys {
-    pub mod nr {
-        pub const SCHED_YIELD: u64 = 24;
-    }
-    macro_rules! sys {
-        ($number:expr) => {{
-            assert_eq!($number, 24);
-            std::thread::yield_now();
-        }};
-    }
-    pub(crate) use sys;
+/// Threads of the machine.
+mod threads {
+    pub use std::thread::yield_now;
+    pub use std::thread_local;
 }
 
 /// The way to the host, which these parts name but the tests do not go.

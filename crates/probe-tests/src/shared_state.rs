@@ -2,9 +2,9 @@
 
 use std::thread;
 
-use crate::lock::{self, Locked, SpinLock};
+use crate::lock::{self, LockName, Locked, SpinLock};
 
-static COUNTER: Locked<(u64, u64)> = Locked::new((0, 0));
+static COUNTER: Locked<(u64, u64)> = Locked::new(LockName::Heap, (0, 0));
 
 #[test]
 fn a_locked_value_is_changed_by_one_thread_at_a_time() {
@@ -31,7 +31,7 @@ fn a_locked_value_is_changed_by_one_thread_at_a_time() {
 
 #[test]
 fn a_reset_value_is_free_and_new() {
-    let list = Locked::new(vec![1, 2, 3]);
+    let list = Locked::new(LockName::Heap, vec![1, 2, 3]);
     lock::parallel();
     std::mem::forget(list.lock());
     list.reset(vec![4]);
@@ -43,7 +43,7 @@ fn a_reset_value_is_free_and_new() {
 
 #[test]
 fn a_lock_is_held_as_long_as_its_guard_lives() {
-    let lock = SpinLock::new();
+    let lock = SpinLock::new(LockName::Engine);
     assert!(!lock.is_held());
     let guard = lock.lock();
     assert!(lock.is_held());

@@ -1,27 +1,90 @@
 //! Locks of the engine, and the one order in which they are taken.
 //!
 //! Whatever threads share lies in a [`Locked`], which gives it out only with its lock held; what the engine lock guards, in a
-//! `translate::guarded::UnderEngineLock`. A thread may take a lock while it holds others only if it stands *below* all of them in this list:
+//! `translate::guarded::UnderEngineLock`. Each lock has a [`LockName`]. A thread may take a lock while it holds others only if its name stands
+//! *below* all of theirs there.
 //!
-//! 1. `syscall::memory`: one change of the address space at a time;
-//! 2. `translate`: the engine lock, over everything about translated code ([`crate::translate::lock`]);
-//! 3. the order lock (`ring::order`), which all processes of the recording share: the order of records;
-//! 4. the short locks, held for look-ups and single changes, in this order: `pm::shared`, `pm`, `load::modules`, `load::space`,
-//!    `context` (numbers, then rules), `translate::code` (regions), `task::wait`, `signal::action`,
-//!    `syscall::random`, `thread` (the list);
-//! 5. the heap (`memory`), which every allocation takes.
-//!
-//! No lock is held where the engine goes back to the program or waits in a system call of the program's, with one exception: fork takes
-//! all of them (`task::clone`), so that the child finds them free. A signal that finds the engine waits until it is left, so no
+//! No lock is held where the engine goes back to the program or waits in a system call of the program's, with one exception: fork holds
+//! them (`task::clone`), so that the child finds them free. Those that fork does not hold, the child makes anew or frees. A signal that finds the engine waits until it is left, so no
 //! handler meets a lock of its own thread; faults that the engine expects ([`crate::signal::careful`]) take none.
 //!
-//! `crates/probe-tests` compiles this file for the host: with threads that really contend, and with schedules that a test chooses.
+//! `crates/probe-tests` compiles this file for the host: with threads that really contend, and with schedules that a test chooses. There, every lock
+//! checks the order when it is taken.
 
 use core::cell::UnsafeCell;
 use core::ops::{Deref, DerefMut};
 
 use crate::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sys;
+
+/// Every lock of the engine, in the order in which a thread takes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LockName {
+    /// One change of the address space at a time (`syscall::memory`).
+    AddressSpace,
+    /// Everything about translated code ([`crate::translate::lock`]).
+    Engine,
+    /// The order of records, which all processes of the recording share (`ring::order`).
+    #[cfg_attr(not(test), expect(dead_code, reason = "it lies in shared memory, and holds the thread that has it"))]
+    Records,
+    // From here on they are held for look-ups and single changes.
+    /// Shared mappings of files (`pm::shared`).
+    SharedMappings,
+    /// Which memory is PM (`pm`).
+    PmRanges,
+    /// Mapped modules (`load::modules`).
+    Modules,
+    /// The path of the target's executable (`load::modules`).
+    Executable,
+    /// The engine's own free memory (`load::space`).
+    FreeSpace,
+    /// Numbers of call paths (`context::path`).
+    CallPaths,
+    /// How to unwind at an address (`context::rule`).
+    UnwindRules,
+    /// Regions of the program's code (`translate::code`).
+    CodeRegions,
+    /// Processes that the program may wait for (`task::wait`).
+    Children,
+    /// What the program does about signals (`signal::action`).
+    SignalActions,
+    /// Descriptors of random devices (`syscall::random`).
+    RandomDescriptors,
+    /// Timers that the program has armed (`syscall::timers`).
+    Timers,
+    /// All threads (`thread`).
+    Threads,
+    /// Every allocation takes it (`memory`).
+    Heap,
+}
+
+impl LockName {
+    /// What the lock holds while it is held, so that a dump of the memory says which it is.
+    const fn mark(self) -> u64 {
+        self as u64 + 1
+    }
+
+    #[cfg(test)]
+    pub const ALL: [LockName; 17] = [
+        LockName::AddressSpace,
+        LockName::Engine,
+        LockName::Records,
+        LockName::SharedMappings,
+        LockName::PmRanges,
+        LockName::Modules,
+        LockName::Executable,
+        LockName::FreeSpace,
+        LockName::CallPaths,
+        LockName::UnwindRules,
+        LockName::CodeRegions,
+        LockName::Children,
+        LockName::SignalActions,
+        LockName::RandomDescriptors,
+        LockName::Timers,
+        LockName::Threads,
+        LockName::Heap,
+    ];
+}
 
 /// More than one thread has run in this address space.
 static PARALLEL: AtomicBool = AtomicBool::new(false);
@@ -33,30 +96,37 @@ pub fn parallel() {
 
 /// A spin lock for short critical sections of the engine; yields the processor when it is contended.
 #[derive(Debug)]
-pub struct SpinLock(AtomicU64);
+pub struct SpinLock {
+    state: AtomicU64,
+    name: LockName,
+}
 
 impl SpinLock {
-    pub const fn new() -> Self {
-        SpinLock(AtomicU64::new(0))
+    pub const fn new(name: LockName) -> Self {
+        SpinLock { state: AtomicU64::new(0), name }
     }
     pub fn lock(&self) -> SpinGuard<'_> {
+        #[cfg(test)]
+        crate::held::take(self.name);
         if !PARALLEL.load(Ordering::Relaxed) {
             // A locked instruction would wait for the program's flushes and non-temporal stores: hundreds of cycles.
-            self.0.store(1, Ordering::Relaxed);
+            self.state.store(self.name.mark(), Ordering::Relaxed);
             return SpinGuard(self);
         }
-        while self.0.compare_exchange_weak(0, 1, Ordering::Acquire, Ordering::Relaxed).is_err() {
+        while self.state.compare_exchange_weak(0, self.name.mark(), Ordering::Acquire, Ordering::Relaxed).is_err() {
             sys::sys!(sys::nr::SCHED_YIELD);
         }
         SpinGuard(self)
     }
     /// Does a thread hold it?
     pub fn is_held(&self) -> bool {
-        self.0.load(Ordering::Relaxed) != 0
+        self.state.load(Ordering::Relaxed) != 0
     }
     /// After fork: the child is the only thread.
     pub fn reset(&self) {
-        self.0.store(0, Ordering::Release);
+        #[cfg(test)]
+        crate::held::give(self.name);
+        self.state.store(0, Ordering::Release);
     }
 }
 
@@ -65,11 +135,13 @@ pub struct SpinGuard<'a>(&'a SpinLock);
 
 impl Drop for SpinGuard<'_> {
     fn drop(&mut self) {
-        self.0.0.store(0, Ordering::Release);
+        #[cfg(test)]
+        crate::held::give(self.0.name);
+        self.0.state.store(0, Ordering::Release);
     }
 }
 
-/// A value and its lock.
+/// A value and its lock, by name.
 #[derive(Debug)]
 pub struct Locked<T> {
     lock: SpinLock,
@@ -80,8 +152,8 @@ pub struct Locked<T> {
 unsafe impl<T: Send> Sync for Locked<T> {}
 
 impl<T> Locked<T> {
-    pub const fn new(value: T) -> Locked<T> {
-        Locked { lock: SpinLock::new(), value: UnsafeCell::new(value) }
+    pub const fn new(name: LockName, value: T) -> Locked<T> {
+        Locked { lock: SpinLock::new(name), value: UnsafeCell::new(value) }
     }
 
     pub fn lock(&self) -> Guard<'_, T> {

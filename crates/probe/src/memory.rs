@@ -3,7 +3,7 @@
 use core::alloc::{GlobalAlloc, Layout};
 
 use crate::layout;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 use crate::sys::{self, PROT_READ, PROT_WRITE};
 
 core::arch::global_asm!(
@@ -79,7 +79,8 @@ static HEAP: Heap = Heap;
 /// with their former selves.
 const LARGE: usize = 128 << 10;
 const CLASSES: usize = 28;
-static BLOCKS: Locked<Blocks> = Locked::new(Blocks { free: [0; CLASSES], next: layout::HEAP, mapped: layout::HEAP });
+static BLOCKS: Locked<Blocks> =
+    Locked::new(LockName::Heap, Blocks { free: [0; CLASSES], next: layout::HEAP, mapped: layout::HEAP });
 const STEP: u64 = 1 << 20;
 
 /// What the heap has given out and got back.
@@ -144,6 +145,6 @@ unsafe impl GlobalAlloc for Heap {
 }
 
 /// The heap's lock, for fork.
-pub fn heap_lock() -> Guard<'static, Blocks> {
+pub fn hold() -> Guard<'static, Blocks> {
     BLOCKS.lock()
 }

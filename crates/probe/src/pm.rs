@@ -15,7 +15,7 @@ use core::cell::UnsafeCell;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use crate::layout;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 
 pub use pools::path_of;
 
@@ -87,7 +87,7 @@ impl Range {
 }
 
 /// Sorted by address, without overlap. Locked for look-ups only; who changes mappings holds `syscall::memory`'s lock as well.
-static TABLE: Locked<Vec<Range>> = Locked::new(Vec::new());
+static TABLE: Locked<Vec<Range>> = Locked::new(LockName::PmRanges, Vec::new());
 
 /// Holds the table, for fork.
 pub fn hold() -> Guard<'static, Vec<Range>> {

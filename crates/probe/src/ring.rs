@@ -6,7 +6,7 @@ use wire::control::{Control, MAX_PAYLOAD, RING_BYTES};
 use wire::record::{HEADER_BYTES, Header, kind, record_bytes};
 
 use crate::layout;
-use crate::sys::{self, nr, sys};
+use crate::sys::{self, nr, raw, sys};
 use crate::thread::Thread;
 
 /// The control area, mapped at its fixed place by `load::start`.
@@ -20,11 +20,13 @@ const FUTEX_WAKE: u64 = 1;
 
 pub fn futex_wait(word: &core::sync::atomic::AtomicU32, value: u32, timeout_ns: u64) {
     let time = [timeout_ns / 1_000_000_000, timeout_ns % 1_000_000_000];
-    sys!(nr::FUTEX, word.as_ptr(), FUTEX_WAIT, value, time.as_ptr());
+    // SAFETY: the kernel only reads the word and `time`.
+    unsafe { raw!(nr::FUTEX, word.as_ptr(), FUTEX_WAIT, value, time.as_ptr()) };
 }
 
 pub fn futex_wake(word: &core::sync::atomic::AtomicU32) {
-    sys!(nr::FUTEX, word.as_ptr(), FUTEX_WAKE, i32::MAX);
+    // SAFETY: the kernel only looks for those who wait at this address.
+    unsafe { raw!(nr::FUTEX, word.as_ptr(), FUTEX_WAKE, i32::MAX) };
 }
 
 /// Wakes the host if it sleeps.

@@ -17,16 +17,63 @@ pub unsafe fn call(nr: u64, a: [u64; 6]) -> i64 {
     ret
 }
 
+macro_rules! arguments {
+    ($($arg:expr),*) => {{
+        #[allow(unused_mut, unused_assignments, reason = "shared by calls of every arity")]
+        let arguments = { let mut a = [0u64; 6]; let mut i = 0; $( a[i] = $arg as u64; i += 1; )* let _ = i; a };
+        arguments
+    }};
+}
+pub(crate) use arguments;
+
+/// Any system call: as unsafe as the call.
+macro_rules! raw {
+    ($nr:expr $(, $arg:expr)*) => { $crate::sys::call($nr as u64, $crate::sys::arguments!($($arg),*)) };
+}
+pub(crate) use raw;
+
+/// A system call that is always safe. The build fails for any other.
 macro_rules! sys {
     ($nr:expr $(, $arg:expr)*) => {{
-        #[allow(unused_mut, unused_assignments, reason = "shared by calls of every arity")]
-        let a = { let mut a = [0u64; 6]; let mut i = 0; $( a[i] = $arg as u64; i += 1; )* let _ = i; a };
-        // SAFETY: stated at the call site by the surrounding code.
+        const { assert!($crate::sys::is_harmless($nr), "this call writes or maps memory: use `raw!`") };
+        // SAFETY: it neither writes memory of this process nor changes what is mapped.
         #[allow(unused_unsafe, reason = "used inside and outside unsafe blocks")]
-        unsafe { $crate::sys::call($nr as u64, a) }
+        unsafe { $crate::sys::raw!($nr $(, $arg)*) }
     }};
 }
 pub(crate) use sys;
+
+/// Calls that the engine makes and that neither write memory of this process nor change what is mapped, whatever they are given. (Of `fcntl` only
+/// the commands for locks would write; the engine sets locks and does not ask for them.)
+pub const fn is_harmless(call: u64) -> bool {
+    matches!(
+        call,
+        nr::CLOSE
+            | nr::CLOSE_RANGE
+            | nr::EXIT_GROUP
+            | nr::FACCESSAT2
+            | nr::FCNTL
+            | nr::FLOCK
+            | nr::GETPID
+            | nr::GETTID
+            | nr::KILL
+            | nr::LSEEK
+            | nr::MEMFD_CREATE
+            | nr::MKDIR
+            | nr::MSYNC
+            | nr::OPEN
+            | nr::OPENAT
+            | nr::PERSONALITY
+            | nr::PWRITE64
+            | nr::RT_TGSIGQUEUEINFO
+            | nr::SCHED_YIELD
+            | nr::SENDMSG
+            | nr::SETRLIMIT
+            | nr::TGKILL
+            | nr::TKILL
+            | nr::WRITE
+    )
+}
 
 /// The kernel's x86-64 system call numbers.
 #[expect(dead_code, reason = "the whole table: which of them the engine names changes all the time")]
@@ -54,5 +101,6 @@ pub const ENOSYS: i64 = 38;
 /// Maps fresh zeroed memory at a fixed, free address.
 pub fn map_anonymous(address: u64, len: u64, prot: u64) -> i64 {
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED_NOREPLACE;
-    sys!(nr::MMAP, address, len, prot, flags, -1i64, 0)
+    // SAFETY: `MAP_FIXED_NOREPLACE` takes no place where something lies.
+    unsafe { raw!(nr::MMAP, address, len, prot, flags, -1i64, 0) }
 }

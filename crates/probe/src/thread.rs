@@ -192,7 +192,8 @@ pub fn any() -> bool {
 
 const ARCH_SET_GS: u64 = 0x1001;
 pub fn set_gs(base: u64) {
-    crate::sys::sys!(crate::sys::nr::ARCH_PRCTL, ARCH_SET_GS, base);
+    // SAFETY: callers pass the structure of a thread, which lives as long as the thread.
+    unsafe { crate::sys::raw!(crate::sys::nr::ARCH_PRCTL, ARCH_SET_GS, base) };
 }
 
 /// The first of the list; the others follow by `next`.
@@ -201,7 +202,8 @@ struct First(*mut Thread);
 // SAFETY: what it points to is followed only with the list's lock held.
 unsafe impl Send for First {}
 
-static LIST: crate::lock::Locked<First> = crate::lock::Locked::new(First(core::ptr::null_mut()));
+static LIST: crate::lock::Locked<First> =
+    crate::lock::Locked::new(crate::lock::LockName::Threads, First(core::ptr::null_mut()));
 
 /// Every thread of this process is on the list from its start to its end.
 pub fn register(thread: &mut Thread) {

@@ -1,4 +1,4 @@
-//! Recovery outside of any process of ours: a virtual machine that is given images and mounts them.
+//! Recovery in a virtual machine, which gets crash images and mounts them.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Names of the functions in which runs die, for the sentence that tells of it.
+//! Names of the functions in which runs die, for the report.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,25 +1,19 @@
 //! Runs recovery on crash images and has it judged: the fork server first, native mode where that is refused.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use crash::changes::ChangeCursor;
 use crash::image::CrashImage;
 use crash::recovery::{Cancelled, Observation, Recovery, RecoveryError};
-use operation::boundaries::BoundarySource;
 use operation::equivalence::{Asking, Equivalence, somewhere};
-use operation::workload::Workload;
-use oracle::oracle::Oracle;
 use persistency::line::{LINE_BYTES, LineId};
 use recover::command::{Command, Input, Operations};
-use recover::limits::Limits;
 use recover::native::{Native, NativeError, PoolFile};
 use recover::report::RunReport;
 use recover::server::{Server, ServerError};
 use recover::slot::{RecordedNames, Slot, SlotError};
-use supervise::cancel::Cancel;
 use trace::event::{EventId, PoolId};
 use verdict::end::Frame;
 use verdict::position::CrashPosition;
@@ -27,93 +21,10 @@ use verdict::read::Read;
 use verdict::verdict::Verdict;
 
 use crate::adaptive_timeout::AdaptiveTimeout;
-use crate::commands::{Commands, Row};
-use crate::judge::Judge;
-use crate::machine::{Machine, MachineFailed, Machines};
+use crate::commands::Commands;
+use crate::machine::{Machine, MachineFailed};
 use crate::names::Names;
-
-/// What to run and how to judge it.
-#[derive(Clone, Debug)]
-pub struct RecoveryPlan {
-    pub recovery: Command,
-    /// A command that inspects the recovered pools.
-    pub checker: Option<Command>,
-    pub oracle: Oracle,
-    pub limits: Limits,
-    /// Path (absolute, without links) and length of each pool, by number.
-    pub pools: Vec<(PathBuf, u64)>,
-    pub engine: EngineChoice,
-    /// Paths of files that the workload changed. Those in the folders of the pools and in `folders` are put in place as they were.
-    pub names: Vec<String>,
-    pub folders: Vec<PathBuf>,
-    /// Judge by the answers to operations as well.
-    pub operations: Option<Arc<OperationPlan>>,
-    /// A file system's daemon is judged by the tree that it serves.
-    pub served: Option<ServedTree>,
-    /// Ends runs from outside.
-    pub cancel: Cancel,
-    /// Recoveries see the clock of the machine.
-    pub real_time: bool,
-}
-
-/// How to look at what a recovered daemon serves, and what is right.
-#[derive(Clone, Debug)]
-pub struct ServedTree {
-    /// The recovery.
-    pub daemon: Command,
-    pub judge: Arc<dyn Judge>,
-    /// A process beside the daemon, in the fork server; empty: the recovery itself prints what it serves.
-    pub attendant: Vec<OsString>,
-    /// The daemon with its client, in native mode; both print the same.
-    pub native: Command,
-    /// Recoveries run in virtual machines instead of the fork server.
-    pub machines: Option<Arc<dyn Machines>>,
-}
-
-impl RecoveryPlan {
-    /// The verdict, and that on the tree.
-    fn by_tree(&self, at: EventId, run: &RunReport, verdict: Verdict) -> Verdict {
-        match (&self.served, verdict) {
-            (Some(served), Verdict::Pass) => served.judge.judge(at, run),
-            (Some(served), Verdict::Fail(symptom)) => Verdict::fail(served.judge.named(at, *symptom)),
-            (None, verdict) => verdict,
-        }
-    }
-
-    pub fn judged_by(&self) -> JudgedBy {
-        JudgedBy { checker: self.checker.is_some(), answers: self.operations.is_some() || self.served.is_some() }
-    }
-}
-
-/// Which oracles judge a recovery, beside its own exit, signals and output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct JudgedBy {
-    pub checker: bool,
-    /// Answers to operations were compared.
-    pub answers: bool,
-}
-
-/// Operations that the recorded program was given, and how many of them a recovered one is asked.
-#[derive(Clone, Debug)]
-pub struct OperationPlan {
-    pub workload: Workload,
-    /// Before the readback.
-    pub operations_after: usize,
-    /// What the recorded program wrote.
-    pub recorded: Option<Vec<u8>>,
-    pub asking: Asking,
-    pub boundaries: BoundarySource,
-}
-
-/// How recoveries run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub enum EngineChoice {
-    /// Forks of a warm process, with what each read.
-    #[default]
-    ForkServer,
-    /// The uninstrumented program, started anew each time.
-    Native,
-}
+use crate::plan::{EngineChoice, OperationPlan, RecoveryPlan};
 
 #[derive(Debug, thiserror::Error)]
 pub enum RunnerError {
@@ -145,18 +56,18 @@ const MOST_PARKED: usize = 8;
 /// One worker's means to run recoveries.
 #[derive(Debug)]
 pub struct Runner {
-    plan: RecoveryPlan,
-    slot: Slot,
-    servers: Option<Servers>,
+    pub(crate) plan: RecoveryPlan,
+    pub(crate) slot: Slot,
+    pub(crate) servers: Option<Servers>,
     /// Where the recovery is a driver that starts a command per operation.
-    commands: Option<Commands>,
+    pub(crate) commands: Option<Commands>,
     machine: Option<Box<dyn Machine>>,
     native: Option<Native>,
     cursor: ChangeCursor,
     /// Lines of the slot that are not as guaranteed: shown, or changed by a run.
     strange: Vec<LineId>,
     /// The slot holds nothing of use.
-    stale: bool,
+    pub(crate) stale: bool,
     /// The first event that had not happened at the crash that is shown.
     at: EventId,
     /// Judges by the answers to operations, once it is known which are right.
@@ -177,8 +88,8 @@ pub struct Runner {
 }
 
 #[derive(Debug)]
-struct Servers {
-    recovery: Server,
+pub(crate) struct Servers {
+    pub(crate) recovery: Server,
     checker: Option<Server>,
 }
 
@@ -244,25 +155,9 @@ impl Runner {
         })
     }
 
-    pub(crate) fn plan(&self) -> &RecoveryPlan {
-        &self.plan
-    }
-
     /// The report of the last run: of the checker if it was the checker that failed.
     pub fn last(&self) -> Option<&RunReport> {
         self.last.as_ref()
-    }
-
-    /// What a process did to a state is taken for what it does to every state that it cannot tell from that one.
-    pub fn set_equivalence(&mut self, on: bool) {
-        if let Some(commands) = &mut self.commands {
-            commands.remembers = on;
-        }
-    }
-
-    /// Commands that were not run, because what they do to such a state was known.
-    pub fn known_commands(&self) -> u64 {
-        self.commands.as_ref().map_or(0, Commands::known)
     }
 
     /// Where the last run was when a signal ended it, or when its time was over; empty if nobody knows.
@@ -398,43 +293,6 @@ impl Runner {
         Some(self.recovers_from.unwrap_or_else(|| equivalence.position(at)))
     }
 
-    /// The recovery as a row of commands, on what the slot shows; none if it is to be run otherwise.
-    fn by_commands(
-        &mut self,
-        position: Option<CrashPosition>,
-        image: &CrashImage<'_>,
-    ) -> Result<Option<RunReport>, RunnerError> {
-        let (Some(equivalence), Some(position)) = (&self.equivalence, position) else { return Ok(None) };
-        let byte_ranges = equivalence.byte_ranges(position);
-        let limits = self.timeout.limits(&self.plan.limits);
-        let run = self.row(&byte_ranges, &limits)?;
-        if run.is_none() && self.stale {
-            self.show(image)?;
-        }
-        Ok(run)
-    }
-
-    /// The recovery with these operations as a row of commands, on what the slot shows. None if it must be run otherwise; it must be shown anew if
-    /// it is [stale](Self::is_stale) then.
-    pub(crate) fn row(
-        &mut self,
-        byte_ranges: &[std::ops::Range<u64>],
-        limits: &Limits,
-    ) -> Result<Option<RunReport>, RunnerError> {
-        let (Some(commands), Some(servers)) = (&mut self.commands, &mut self.servers) else { return Ok(None) };
-        let Some(operations) = &self.plan.operations else { return Ok(None) };
-        match commands.run(&mut self.slot, operations.workload.text(), byte_ranges, limits)? {
-            Row::Ran(run, died_at) => {
-                servers.recovery.broke_down_at = died_at;
-                Ok(Some(*run))
-            }
-            Row::Inseparable => {
-                self.stale = true;
-                Ok(None)
-            }
-        }
-    }
-
     /// What the slot holds is not what it was shown.
     pub(crate) fn is_stale(&self) -> bool {
         self.stale
@@ -495,13 +353,10 @@ impl Runner {
         }
         verdict = self.plan.by_tree(self.at, &run, verdict);
         let mut reads = run.reads.clone().map(|reads| self::reads(&self.plan, reads));
-        self.strange.extend(&run.dirtied);
-        self.stale |= run.pools_replaced;
-        if run.tree_changed {
-            self.slot.space.forget();
-        }
+        self.changed_by(&run);
         self.outside.extend(outside(&run));
-        let Some(server) = servers.checker.as_mut().filter(|_| verdict.is_pass()) else {
+        let checker = self.servers.as_mut().and_then(|servers| servers.checker.as_mut());
+        let Some(server) = checker.filter(|_| verdict.is_pass()) else {
             self.last = Some(run);
             return Ok(Observation { verdict, reads });
         };
@@ -519,11 +374,7 @@ impl Runner {
             }
             _ => None,
         };
-        self.strange.extend(&check.dirtied);
-        self.stale |= check.pools_replaced;
-        if check.tree_changed {
-            self.slot.space.forget();
-        }
+        self.changed_by(&check);
         self.outside.extend(outside(&check));
         self.last = Some(check);
         Ok(Observation { verdict, reads })
@@ -537,9 +388,7 @@ impl Runner {
             None => self.command(position),
         };
         let native = self.native.get_or_insert_with(|| native(&self.plan));
-        let pools: Vec<PoolFile<'_>> =
-            self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
-        let mut session = native.session_with(&pools, &self.slot.space)?;
+        let mut session = native.session_with(&pool_files(&self.slot), &self.slot.space)?;
         let run = session.run(&recovery, &self.plan.limits)?;
         let mut verdict = self.plan.oracle.judge(&run);
         if let (Some(equivalence), Some(position)) = (&self.equivalence, position) {
@@ -630,9 +479,7 @@ impl Runner {
     pub fn native_command(&mut self, command: &Command) -> Result<RunReport, RunnerError> {
         self.stale = true;
         let native = self.native.get_or_insert_with(|| native(&self.plan));
-        let pools: Vec<PoolFile<'_>> =
-            self.slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect();
-        Ok(native.session_with(&pools, &self.slot.space)?.run(command, &self.plan.limits)?)
+        Ok(native.session_with(&pool_files(&self.slot), &self.slot.space)?.run(command, &self.plan.limits)?)
     }
 }
 
@@ -649,6 +496,10 @@ fn native(plan: &RecoveryPlan) -> Native {
     let mut native = Native::new();
     native.cancel = plan.cancel.clone();
     native
+}
+
+fn pool_files(slot: &Slot) -> Vec<PoolFile<'_>> {
+    slot.paths().map(|(path, content)| PoolFile { path: path.to_owned(), content }).collect()
 }
 
 /// Files that a run has changed where the next one sees it; sockets of drivers are never used again.

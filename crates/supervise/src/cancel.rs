@@ -1,4 +1,4 @@
-//! A word from outside that ends runs before their time: the user wants to stop, or the budget of the whole command is spent.
+//! Ends runs from outside before they are done: the user wants to stop, or the budget of the whole command is spent.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,4 @@
-//! Kernel file systems in a virtual machine: QEMU executes the guest, a plugin tells every store, flush and fence to its PM region, and a
+//! Kernel file systems in a virtual machine: QEMU executes the guest, a plugin reports every store, flush and fence to its PM region, and a
 //! small agent in the guest mounts, runs operations and walks trees.
 //!
 //! ```text

@@ -14,6 +14,7 @@ use clap::Args;
 use serde_json::Value;
 use targets::crash::{CrashTarget, Variant, with_operations};
 
+use super::measure::children_cpu;
 use crate::build;
 use crate::scratch::Scratch;
 
@@ -69,18 +70,6 @@ impl Drop for Redis {
         let _ = self.server.kill();
         let _ = self.server.wait();
     }
-}
-
-/// Seconds of all children that were waited for, and of theirs.
-fn children_cpu() -> f64 {
-    let mut usage = std::mem::MaybeUninit::<libc::rusage>::zeroed();
-    // SAFETY: the pointer is to live, writable memory of the right type, and zeroed is a valid value of it.
-    let usage = unsafe {
-        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
-        usage.assume_init()
-    };
-    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
-    seconds(usage.ru_utime) + seconds(usage.ru_stime)
 }
 
 struct Outcome {

@@ -20,6 +20,18 @@ pub struct Cost {
     pub exit_code: i32,
 }
 
+/// Seconds of all children that were waited for, and of theirs.
+pub fn children_cpu() -> f64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: the pointer is to live, writable memory of the right type, and zeroed is a valid value of it.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_CHILDREN, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(usage.ru_utime) + seconds(usage.ru_stime)
+}
+
 /// Runs a command to its end. Unlike `Command::status` it asks the kernel for this child's resources alone.
 pub fn run(command: &mut Command) -> anyhow::Result<Cost> {
     let child = command.spawn().with_context(|| format!("cannot run {command:?}"))?;

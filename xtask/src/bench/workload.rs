@@ -1,4 +1,4 @@
-//! The workloads: those of DESIGN.md's table.
+//! The workloads that are measured.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
 //! Tests of what the documentation says about the source: files that it names exist, and so do the functions at each hop of the two ways.
-//! And of what the source promises: some type names occur once.
+//! And of the source itself: some type names occur once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -135,8 +135,65 @@ fn the_exercises_name_at_most_three_files_that_exist() {
     }
 }
 
+/// The test binaries that commands name, each with its crate.
+fn named_tests(text: &str) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for command in text.split("cargo test").skip(1) {
+        let command = command.split(['`', '\n']).next().unwrap_or_default();
+        let words: Vec<&str> = command.split_whitespace().collect();
+        let after = |option: &str| words.iter().position(|word| *word == option).and_then(|at| words.get(at + 1));
+        if let (Some(krate), Some(test)) = (after("-p"), after("--test")) {
+            found.push(((*krate).to_owned(), (*test).to_owned()));
+        }
+    }
+    found
+}
+
+/// Pages with commands and paths, and what is in them.
+fn pages(site: &Site) -> Vec<(PathBuf, String)> {
+    let mut pages = vec![site.root.join("README.md"), site.root.join("CONTRIBUTING.md")];
+    let mut folders: Vec<PathBuf> = ["docs", "docs/contributing", "docs/design"].map(PathBuf::from).to_vec();
+    folders.extend(fs::read_dir(site.root.join("targets")).unwrap().map(|entry| entry.unwrap().path()));
+    for folder in folders.iter().map(|folder| site.root.join(folder)).filter(|folder| folder.is_dir()) {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+        pages.extend(entries.filter(|path| path.extension().is_some_and(|end| end == "md")));
+    }
+    pages.into_iter().map(|path| (path.clone(), fs::read_to_string(path).unwrap())).collect()
+}
+
+#[test]
+fn files_that_pages_name_exist() {
+    let site = Site::of_this_repository();
+    // What somebody who adds something chooses.
+    let is_new = |path: &String| ["NAME", "your_", "FPxxxx", "*"].iter().any(|new| path.contains(new));
+    let mut count = 0;
+    for (page, text) in pages(&site) {
+        for path in named_paths(&text).into_iter().filter(|path| !is_new(path)) {
+            let file = path.split("::").next().unwrap_or_default();
+            assert!(site.root.join(file).exists(), "{} names {path}, which is not there", page.display());
+            count += 1;
+        }
+    }
+    assert!(count > 80, "{count}");
+}
+
+#[test]
+fn tests_that_pages_name_exist() {
+    let site = Site::of_this_repository();
+    let named: Vec<(String, String)> = pages(&site).iter().flat_map(|(_, text)| named_tests(text)).collect();
+    assert!(named.len() > 8, "{named:?}");
+    for (krate, test) in named {
+        let folder = site.root.join("crates").join(&krate).join("tests");
+        let exists = folder.join(format!("{test}.rs")).exists() || folder.join(&test).join("main.rs").exists();
+        assert!(exists, "a page names the test `{test}` of `{krate}`, which is not there");
+    }
+    let text = "`cargo test --release -p a --test b -- c` and `cargo test -p d`\ncargo test -p e --test f\n";
+    let expected = [("a".to_owned(), "b".to_owned()), ("e".to_owned(), "f".to_owned())];
+    assert_eq!(named_tests(text), expected);
+}
+
 /// Each was the name of several types once. More precise ones, such as `SolverStage`, are better.
-const ONCE: [&str; 6] = ["Fate", "Frame", "Plan", "Rule", "Stage", "Step"];
+const ONCE: [&str; 9] = ["Fate", "Frame", "Line", "Plan", "Rule", "Slot", "Stage", "Step", "Verdict"];
 
 fn definitions(name: &str, source: &str) -> usize {
     let defines = |line: &&str| {

@@ -13,7 +13,8 @@ use crash::strategy::inferred::KnownConditions;
 use fleet::blob::BlobId;
 use fleet::dispatch::{Campaign, CampaignError, Dispatch, Fate, Watch};
 use fleet::same::{SameFile, is_taken_over};
-use runner::runner::{EngineChoice, Runner};
+use runner::plan::EngineChoice;
+use runner::runner::Runner;
 use supervise::temporary::Temporary;
 
 use super::sent::{Job, Pass, SentCommand, Unit, UnitDone, Work, json, received, sent};

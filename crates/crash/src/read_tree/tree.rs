@@ -1,6 +1,6 @@
 //! Equivalence by what recovery read, as a decision tree.
 //!
-//! Recovery is deterministic (DESIGN.md, "Determinism"): what it looks at next is a function of what it has seen. So
+//! Recovery is deterministic (docs/design/recovery.md, "Equivalence"): what it looks at next is a function of what it has seen. So
 //! all runs together are a tree. A node says which line is looked at next; its edges are contents of that line; a
 //! leaf is a verdict. A state is followed down the tree, and if it comes to a leaf, that verdict is its own: recovery could not
 //! have told it from the run that made the leaf.

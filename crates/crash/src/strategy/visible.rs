@@ -1,4 +1,4 @@
-//! *visible*: all states that recovery can tell apart (DESIGN.md, "Recovery sees only what it reads").
+//! *visible*: all states that recovery can tell apart (docs/how-it-works.md, "Recovery sees only what it reads").
 //!
 //! The first run gets everything. A run that read the dirty lines *l₁, l₂, …* in this order is one leaf of a tree: its
 //! siblings at depth *i* agree with it on *l₁ … lᵢ₋₁* and have another content of *lᵢ*. Recovery being deterministic, such

@@ -14,8 +14,8 @@ use finding::blame::Libraries;
 use finding::finding::Location;
 use record::stop::StopRequest;
 use report::words;
+use runner::plan::ServedTree;
 use runner::reference::error::ReferenceError;
-use runner::runner::ServedTree;
 use trace::TraceReader;
 
 use super::options::crash::CrashOptions;

@@ -41,7 +41,7 @@ Examples:
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum Fleet {
-    /// Show how far a campaign is, and who works for it.
+    /// Show the progress of a campaign, and its workers.
     #[command(after_help = STATUS_EXAMPLES)]
     Status(Campaign),
     Results(Results),

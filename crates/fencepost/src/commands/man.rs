@@ -22,7 +22,7 @@ const SOURCE: &str = concat!("fencepost ", env!("CARGO_PKG_VERSION"));
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Man {
-    /// The command, and its own command if it has some.
+    /// The command, and its subcommand if any.
     #[arg(value_name = "COMMAND")]
     command: Vec<String>,
 }

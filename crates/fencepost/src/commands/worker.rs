@@ -25,7 +25,7 @@ Examples:
   fencepost worker redis://main:6379/nightly                         on every machine
 
 A worker runs the recovery of the target: it needs the same Fencepost, and the same target under the
-same path. It may come and go at any time; what it had begun is done by others. A password comes
+same path. Workers may come and go at any time; others take over unfinished units. A password comes
 from FENCEPOST_FLEET_PASSWORD, or from the file of @FILE. docs/fleet.md says more.";
 
 /// Work for a campaign of another machine (`--fleet`) until it is finished.

@@ -14,8 +14,9 @@ use operation::equivalence::Asking;
 use operation::workload::Workload;
 use oracle::oracle::Oracle;
 use recover::limits::Limits;
+use runner::plan::{EngineChoice, OperationPlan, RecoveryPlan};
 use runner::reference::run::reference_answers;
-use runner::runner::{EngineChoice, OperationPlan, RecoveryPlan, Runner};
+use runner::runner::Runner;
 use trace::TraceReader;
 use trace::event::EventId;
 

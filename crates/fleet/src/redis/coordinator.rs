@@ -1,4 +1,4 @@
-//! Who has the work: puts it into Redis, waits for results, and puts back what got lost.
+//! The coordinator: puts units into Redis, waits for results, and puts back what got lost.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;

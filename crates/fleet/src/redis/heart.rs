@@ -1,4 +1,4 @@
-//! What must go on while others work: the coordinator's lock, the workers' leases.
+//! Keeps the coordinator's lock and the workers' leases alive while others work.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};

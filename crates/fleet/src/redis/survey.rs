@@ -1,4 +1,4 @@
-//! How a campaign stands, for people.
+//! The status of a campaign, for people.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Somebody who finds inputs where mutation is stuck: a solver. The campaign asks once nothing new came for a while; what it gets is run
+//! A helper that finds inputs where mutation is stuck: a solver. The campaign asks once nothing new came for a while; what it gets is run
 //! like any mutant, so that a wrong suggestion costs an execution.
 
 use std::sync::Arc;

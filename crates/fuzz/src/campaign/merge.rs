@@ -9,7 +9,7 @@ use rustc_hash::FxHashMap;
 
 use super::findings::Found;
 use super::slice::SliceDone;
-use super::state::State;
+use super::state::{State, TriedCase};
 use crate::case::{CaseId, Origin};
 use crate::corpus::{CorpusError, failed};
 use crate::image::{Image, ImageId};
@@ -72,7 +72,9 @@ impl State {
             let parent = ancestor(done, case.parent, known, &here);
             let origin = Origin { parent, found_by: case.found_by };
             let execution = self.executions + (case.execution - done.before);
-            let (id, _) = self.keep_anyway(origin, &input, case.start, &left, &sent.trail, case.stable, execution)?;
+            let (start, stable) = (case.start, case.stable);
+            let tried = TriedCase { origin, input: &input, start, left: &left, trail: &sent.trail, stable };
+            let (id, _) = self.keep_anyway(&tried, execution)?;
             here.insert(case.id, id);
             let crashes = done.nodes.iter().filter(|node| node.case == case.id && node.crash.is_some());
             for node in crashes {

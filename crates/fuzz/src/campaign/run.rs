@@ -14,7 +14,7 @@ use super::checks::CheckError;
 use super::findings::Found;
 use super::helper::{Asked, Helper, Known};
 use super::misbehaviour;
-use super::state::{Budget, State, Unit};
+use super::state::{Budget, State, TriedCase, Unit};
 use crate::case::{CaseId, FoundBy, Origin};
 use crate::corpus::{About, CorpusError, failed};
 use crate::coverage::{Priority, Trail};
@@ -348,7 +348,7 @@ impl Shared<'_> {
             let mut state = self.state();
             state.stable.0 += trail.pm().count() as u64;
             state.stable.1 += again.trail.pm().count().max(first) as u64;
-            state.keep(origin, input, start.id(), &left, &trail, stable)?
+            state.keep(&TriedCase { origin, input, start: start.id(), left: &left, trail: &trail, stable })?
         };
         if let Some((id, Priority::High)) = kept {
             self.add_crash_images(id, input, start)?;

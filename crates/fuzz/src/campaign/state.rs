@@ -139,6 +139,19 @@ pub struct State {
     pub set_aside: Vec<String>,
 }
 
+/// A case that ran to its end.
+#[derive(Clone, Copy, Debug)]
+pub struct TriedCase<'a> {
+    pub origin: Origin,
+    pub input: &'a [u8],
+    pub start: ImageId,
+    /// The pool that it left.
+    pub left: &'a Arc<Image>,
+    pub trail: &'a Trail,
+    /// It did the same twice.
+    pub stable: bool,
+}
+
 impl State {
     pub fn open(folder: &Path, about: &About, budget: Budget, jobs: usize) -> Result<State, CorpusError> {
         let corpus = Corpus::open(folder, about)?;
@@ -361,34 +374,21 @@ impl State {
     }
 
     /// Keeps a case that has news, and the pool that it left.
-    pub fn keep(
-        &mut self,
-        origin: Origin,
-        input: &[u8],
-        start: ImageId,
-        left: &Arc<Image>,
-        trail: &Trail,
-        stable: bool,
-    ) -> Result<Option<(CaseId, Priority)>, CorpusError> {
+    pub fn keep(&mut self, tried: &TriedCase<'_>) -> Result<Option<(CaseId, Priority)>, CorpusError> {
         // Another worker may have been faster.
-        if self.covered.news(trail).priority().is_none() {
+        if self.covered.news(tried.trail).priority().is_none() {
             return Ok(None);
         }
-        self.keep_anyway(origin, input, start, left, trail, stable, self.executions).map(Some)
+        self.keep_anyway(tried, self.executions).map(Some)
     }
 
     /// Keeps a case that was found after so many executions, also one without news.
-    #[expect(clippy::too_many_arguments, reason = "they are the fields of a case")]
     pub(super) fn keep_anyway(
         &mut self,
-        origin: Origin,
-        input: &[u8],
-        start: ImageId,
-        left: &Arc<Image>,
-        trail: &Trail,
-        stable: bool,
+        tried: &TriedCase<'_>,
         execution: u64,
     ) -> Result<(CaseId, Priority), CorpusError> {
+        let &TriedCase { origin, input, start, left, trail, stable } = tried;
         let news: News = self.covered.news(trail);
         let priority = news.priority().unwrap_or(Priority::Low);
         self.covered.add(trail);

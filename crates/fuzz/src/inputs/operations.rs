@@ -27,7 +27,7 @@ type Keys = BTreeMap<u64, usize>;
 
 /// One operation; lines that the grammar does not know are kept as they are.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Line {
+enum OperationLine {
     Known { kind: usize, numbers: Vec<u64> },
     Other(Vec<u8>),
 }
@@ -53,14 +53,14 @@ impl Operations {
 
     /// What the grammar calls each operation; empty for those that it does not know.
     pub fn kinds(&self, input: &[u8]) -> Vec<String> {
-        let name = |line: &Line| match line {
-            Line::Known { kind, .. } => self.grammar.kinds[*kind].name.clone(),
-            Line::Other(_) => String::new(),
+        let name = |line: &OperationLine| match line {
+            OperationLine::Known { kind, .. } => self.grammar.kinds[*kind].name.clone(),
+            OperationLine::Other(_) => String::new(),
         };
         self.read(input).iter().map(name).collect()
     }
 
-    fn read(&self, input: &[u8]) -> Vec<Line> {
+    fn read(&self, input: &[u8]) -> Vec<OperationLine> {
         let input = input.strip_suffix(b"\n").unwrap_or(input);
         if input.is_empty() {
             return Vec::new();
@@ -68,25 +68,25 @@ impl Operations {
         input.split(|byte| *byte == b'\n').map(|line| self.read_line(line)).collect()
     }
 
-    fn read_line(&self, line: &[u8]) -> Line {
+    fn read_line(&self, line: &[u8]) -> OperationLine {
         let known = std::str::from_utf8(line).ok().and_then(|text| {
             let fits = |(kind, of): (usize, &Kind)| Some((kind, numbers(&of.template, text)?));
             self.grammar.kinds.iter().enumerate().find_map(fits)
         });
         match known {
-            Some((kind, numbers)) => Line::Known { kind, numbers },
-            None => Line::Other(line.to_vec()),
+            Some((kind, numbers)) => OperationLine::Known { kind, numbers },
+            None => OperationLine::Other(line.to_vec()),
         }
     }
 
-    fn write(&self, lines: &[Line]) -> Vec<u8> {
+    fn write(&self, lines: &[OperationLine]) -> Vec<u8> {
         let mut text = Vec::new();
         for line in lines {
             match line {
-                Line::Known { kind, numbers } => {
+                OperationLine::Known { kind, numbers } => {
                     text.extend_from_slice(filled(&self.grammar.kinds[*kind].template, numbers).as_bytes());
                 }
-                Line::Other(line) => text.extend_from_slice(line),
+                OperationLine::Other(line) => text.extend_from_slice(line),
             }
             text.push(b'\n');
         }
@@ -101,14 +101,14 @@ impl Operations {
     }
 
     /// Keys that these operations name, each with the kind that named it last.
-    fn keys(&self, lines: &[Line]) -> Keys {
+    fn keys(&self, lines: &[OperationLine]) -> Keys {
         self.keys_after(&Keys::new(), lines)
     }
 
-    fn keys_after(&self, before: &Keys, lines: &[Line]) -> Keys {
+    fn keys_after(&self, before: &Keys, lines: &[OperationLine]) -> Keys {
         let mut keys = before.clone();
         for line in lines {
-            let Line::Known { kind, numbers } = line else { continue };
+            let OperationLine::Known { kind, numbers } = line else { continue };
             for (hole, number) in self.holes(*kind).zip(numbers) {
                 if !matches!(hole, Hole::Value | Hole::Text(_)) {
                     keys.insert(*number, *kind);
@@ -119,7 +119,7 @@ impl Operations {
     }
 
     /// An operation that may come after those that name these keys.
-    fn made(&self, keys: &Keys, random: &mut Random) -> Line {
+    fn made(&self, keys: &Keys, random: &mut Random) -> OperationLine {
         let weights: u64 = self.grammar.kinds.iter().map(|kind| u64::from(kind.weight)).sum();
         let mut left = random.below(weights);
         let chosen = self.grammar.kinds.iter().position(|kind| {
@@ -129,7 +129,7 @@ impl Operations {
         });
         let kind = chosen.unwrap_or(0);
         let numbers = self.holes(kind).map(|hole| self.number(hole, keys, random)).collect();
-        Line::Known { kind, numbers }
+        OperationLine::Known { kind, numbers }
     }
 
     fn number(&self, hole: Hole, keys: &Keys, random: &mut Random) -> u64 {
@@ -185,7 +185,7 @@ impl Operations {
     }
 
     /// Mutates `lines`, which come after operations that name the keys `before`.
-    fn once(&self, before: &Keys, lines: &mut Vec<Line>, other: &[u8], random: &mut Random) {
+    fn once(&self, before: &Keys, lines: &mut Vec<OperationLine>, other: &[u8], random: &mut Random) {
         let len = lines.len();
         let at = random.index(len + 1);
         match random.below(10) {
@@ -206,7 +206,7 @@ impl Operations {
             }
             // Move.
             4 if len > 1 => {
-                let moved: Vec<Line> = lines.drain(range(len, random)).collect();
+                let moved: Vec<OperationLine> = lines.drain(range(len, random)).collect();
                 let at = random.index(lines.len() + 1);
                 lines.splice(at..at, moved);
             }
@@ -223,13 +223,13 @@ impl Operations {
             6 | 7 if len > 0 => {
                 let at = random.index(len);
                 let keys = self.keys_after(before, &lines[..at]);
-                let Line::Known { kind, numbers } = &lines[at] else { return };
+                let OperationLine::Known { kind, numbers } = &lines[at] else { return };
                 let (kind, mut numbers) = (*kind, numbers.clone());
                 let hole = random.index(numbers.len());
                 if let Some(what) = self.holes(kind).nth(hole) {
                     numbers[hole] = self.number(what, &keys, random);
                 }
-                lines[at] = Line::Known { kind, numbers };
+                lines[at] = OperationLine::Known { kind, numbers };
             }
             // Grow until something gives: as much again, of new operations.
             8 => {
@@ -252,7 +252,7 @@ impl Operations {
                         _ => key,
                     });
                     let numbers = numbers.collect();
-                    lines.push(Line::Known { kind, numbers });
+                    lines.push(OperationLine::Known { kind, numbers });
                 }
             }
         }
@@ -299,7 +299,7 @@ impl Inputs for Operations {
     }
 
     fn readback(&self, inputs: &[&[u8]]) -> Vec<u8> {
-        let lines: Vec<Line> = inputs.iter().flat_map(|input| self.read(input)).collect();
+        let lines: Vec<OperationLine> = inputs.iter().flat_map(|input| self.read(input)).collect();
         let keys: Vec<u64> = self.keys(&lines).into_keys().collect();
         let mut text = String::new();
         for query in &self.grammar.queries {
@@ -393,7 +393,11 @@ mod tests {
             let lines = operations.read(&input);
             longest = longest.max(lines.len());
             assert!(!lines.is_empty() && lines.len() <= MOST, "round {round}");
-            assert!(lines.iter().all(|line| matches!(line, Line::Known { .. })), "{}", String::from_utf8_lossy(&input));
+            assert!(
+                lines.iter().all(|line| matches!(line, OperationLine::Known { .. })),
+                "{}",
+                String::from_utf8_lossy(&input)
+            );
             assert_eq!(operations.write(&lines), input);
         }
         assert!(longest > 100, "it never grew beyond {longest}");
@@ -411,6 +415,6 @@ mod tests {
     fn a_grammar_is_made_of_lines() {
         let operations = Operations::like(b"set 5 x7\nset 9 x1\nget 5\nflush\n").unwrap();
         assert_eq!(operations.grammar.kinds.len(), 3);
-        assert!(matches!(operations.read_line(b"set 123 x4"), Line::Known { .. }));
+        assert!(matches!(operations.read_line(b"set 123 x4"), OperationLine::Known { .. }));
     }
 }

@@ -37,7 +37,7 @@ pub enum When {
 
 /// One logged word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Slot {
+pub struct LoggedWord {
     pub root: Root,
     /// Taken right before or after this instruction of the block.
     pub instruction: u16,
@@ -76,7 +76,7 @@ impl Value {
 /// The log of a block: [`Layout::slots`] words, from which the values of its instructions follow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
-    slots: Box<[Slot]>,
+    slots: Box<[LoggedWord]>,
     values: Box<[Value]>,
     /// Per instruction: where its values end in `values`.
     ends: Box<[u16]>,
@@ -120,7 +120,7 @@ impl Layout {
     }
 
     /// The logged words, in order.
-    pub fn slots(&self) -> &[Slot] {
+    pub fn slots(&self) -> &[LoggedWord] {
         &self.slots
     }
 
@@ -148,7 +148,7 @@ impl Layout {
 }
 
 struct Making {
-    slots: Vec<Slot>,
+    slots: Vec<LoggedWord>,
     values: Vec<Value>,
     /// Of each slot: its key, and the constant that its word has beyond the unknowns. `None`: never used again.
     keys: Vec<Option<(Key, u64)>>,
@@ -164,14 +164,13 @@ impl Making {
             Logged::Source => self.register(number, Register::RSI),
             Logged::Destination => self.register(number, destination_register(instruction).unwrap_or(Register::RDI)),
             Logged::Count => self.register(number, Register::RCX),
-            Logged::Remaining => {
-                self.add(Slot { root: Root::Register(Register::RCX), instruction: number, when: When::After }, None)
-            }
+            Logged::Remaining => self
+                .add(LoggedWord { root: Root::Register(Register::RCX), instruction: number, when: When::After }, None),
         }
     }
 
     fn wanted(&mut self, number: u16, wanted: Wanted) -> Place {
-        let slot = |root| Slot { root, instruction: number, when: When::Before };
+        let slot = |root| LoggedWord { root, instruction: number, when: When::Before };
         match wanted {
             Wanted::Register(register) => self.register(number, register),
             Wanted::Mask(register) => self.add(slot(Root::Mask(register)), None),
@@ -208,7 +207,7 @@ impl Making {
             index = Register::None;
         }
         if base.is_gpr32() || index.is_gpr32() || base == Register::EIP || (base == Register::RIP && fs) {
-            return self.add(Slot { root: Root::Operand { fs }, instruction: number, when: When::Before }, None);
+            return self.add(LoggedWord { root: Root::Operand { fs }, instruction: number, when: When::Before }, None);
         }
         // `pop [rsp + x]` computes its address with the increased rsp (SDM, POP).
         let popped = if instruction.mnemonic() == Mnemonic::Pop && base == Register::RSP {
@@ -246,14 +245,14 @@ impl Making {
             let plus = known.wrapping_add(plus).wrapping_sub(logged);
             return Place::Slot { slot: slot as u16, plus };
         }
-        let place = self.add(Slot { root, instruction: number, when: When::Before }, Some((key, known)));
+        let place = self.add(LoggedWord { root, instruction: number, when: When::Before }, Some((key, known)));
         match place {
             Place::Slot { slot, .. } => Place::Slot { slot, plus },
             fixed => fixed,
         }
     }
 
-    fn add(&mut self, slot: Slot, key: Option<(Key, u64)>) -> Place {
+    fn add(&mut self, slot: LoggedWord, key: Option<(Key, u64)>) -> Place {
         self.slots.push(slot);
         self.keys.push(key);
         Place::Slot { slot: self.slots.len() as u16 - 1, plus: 0 }

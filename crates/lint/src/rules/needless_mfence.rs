@@ -4,7 +4,6 @@
 
 use finding::finding::{Class, Location, Role};
 use finding::severity::Severity;
-use persistency::effect::Effect;
 use trace::Tables;
 use trace::event::{EventKind, FenceKind};
 
@@ -34,11 +33,7 @@ impl Rule for NeedlessMfence {
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {
         let EventKind::Fence { kind: FenceKind::Mfence } = moment.event.kind else { return Ok(()) };
-        if let Effect::Fence(fence) = moment.step.effect
-            && fence.counts
-            && fence.flushes == 0
-            && fence.streamed == 0
-        {
+        if useless_fence::completes_nothing(moment) {
             out.report(moment.site, Role::Fence);
         }
         Ok(())

@@ -36,11 +36,7 @@ impl Rule for UselessFence {
 
     fn event(&mut self, moment: &Moment<'_>, out: &mut Sink<'_>) -> Result<(), RuleError> {
         let EventKind::Fence { kind: FenceKind::Sfence } = moment.event.kind else { return Ok(()) };
-        if let Effect::Fence(fence) = moment.step.effect
-            && fence.counts
-            && fence.flushes == 0
-            && fence.streamed == 0
-        {
+        if completes_nothing(moment) {
             out.report(moment.site, Role::Fence);
         }
         Ok(())
@@ -49,6 +45,11 @@ impl Rule for UselessFence {
     fn dismisses(&self, frames: &[Location]) -> bool {
         is_of_a_copy(frames)
     }
+}
+
+/// Whether its thread had nothing under way that this fence completes.
+pub(super) fn completes_nothing(moment: &Moment<'_>) -> bool {
+    matches!(moment.step.effect, Effect::Fence(fence) if fence.counts && fence.flushes == 0 && fence.streamed == 0)
 }
 
 /// Whether the C library has it, or a function that copies.

@@ -6,7 +6,7 @@ use shuttle::sync::atomic::{AtomicU64, Ordering};
 use shuttle::thread;
 
 use crate::explore;
-use crate::lock::{self, Locked};
+use crate::lock::{self, LockName, Locked};
 
 const THREADS: u64 = 3;
 const TIMES: u64 = 2;
@@ -41,7 +41,7 @@ fn in_threads(work: impl Fn() + Send + Sync + 'static) {
 
 fn locked() {
     lock::parallel();
-    let pair = Arc::new(Locked::new(Pair::default()));
+    let pair = Arc::new(Locked::new(LockName::Heap, Pair::default()));
     let own = pair.clone();
     in_threads(move || own.lock().advance());
     assert_eq!(pair.lock().first.load(Ordering::SeqCst), THREADS * TIMES);
@@ -73,7 +73,7 @@ fn a_lock_that_does_not_lock_is_noticed() {
 
 fn released_after_fork() {
     lock::parallel();
-    let list = Arc::new(Locked::new(vec![1]));
+    let list = Arc::new(Locked::new(LockName::Heap, vec![1]));
     // The thread that had it does not exist in the child.
     std::mem::forget(list.lock());
     list.reset(vec![2]);
@@ -85,4 +85,28 @@ fn released_after_fork() {
 #[test]
 fn a_lock_that_was_held_at_fork_serves_again() {
     explore(500, released_after_fork);
+}
+
+/// Two threads that take two locks, each in its own order.
+fn in_different_orders() {
+    lock::parallel();
+    let first = Arc::new(Locked::new(LockName::PmRanges, 0));
+    let second = Arc::new(Locked::new(LockName::Modules, 0));
+    let (own_first, own_second) = (first.clone(), second.clone());
+    let other = thread::spawn(move || {
+        let mut first = own_first.lock();
+        *first += *own_second.lock();
+    });
+    {
+        let mut second = second.lock();
+        *second += *first.lock();
+    }
+    other.join().unwrap();
+}
+
+/// Without the check, only a schedule that comes to a deadlock would show it.
+#[test]
+#[should_panic(expected = "PmRanges is taken while Some(Modules) is held")]
+fn locks_out_of_order_are_noticed() {
+    explore(1, in_different_orders);
 }

@@ -8,9 +8,13 @@ use std::sync::{Mutex, PoisonError};
 
 use shuttle::scheduler::{PctScheduler, RandomScheduler};
 
+#[path = "../../src/held.rs"]
+mod held;
 #[path = "../../../probe/src/lock.rs"]
 #[expect(dead_code, reason = "the tests use a part of it")]
 mod lock;
+#[path = "../../src/sys.rs"]
+mod sys;
 
 mod locks;
 mod sleeping;
@@ -20,18 +24,10 @@ mod atomic {
     pub use shuttle::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 }
 
-/// The one system call of the locks.
-mod sys {
-    pub mod nr {
-        pub const SCHED_YIELD: u64 = 24;
-    }
-    macro_rules! sys {
-        ($number:expr) => {{
-            assert_eq!($number, 24);
-            shuttle::thread::yield_now();
-        }};
-    }
-    pub(crate) use sys;
+/// Threads whose schedule a test chooses.
+mod threads {
+    pub use shuttle::thread::yield_now;
+    pub use shuttle::thread_local;
 }
 
 /// The locks have one static, which is shuttle's here: two explorations at the same time would meet there.

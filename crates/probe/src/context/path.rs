@@ -6,7 +6,7 @@ use wire::record::{Header, kind};
 
 use super::cache::WORDS;
 use super::rule::{self, UnwindRule};
-use crate::lock::Locked;
+use crate::lock::{LockName, Locked};
 use crate::ring;
 use crate::thread::Thread;
 
@@ -25,7 +25,8 @@ struct Node {
     return_to: u64,
     next: u32,
 }
-static NUMBERS: Locked<Numbers> = Locked::new(Numbers { heads: crate::map::U64Map::new(), nodes: Vec::new() });
+static NUMBERS: Locked<Numbers> =
+    Locked::new(LockName::CallPaths, Numbers { heads: crate::map::U64Map::new(), nodes: Vec::new() });
 
 /// Held around fork, so that the child does not get tables that another thread was changing.
 pub fn hold() -> impl Sized {

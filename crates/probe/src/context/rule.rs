@@ -6,7 +6,7 @@ use gimli::{
 };
 
 use crate::load::modules;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 use crate::map::U64Map;
 
 /// The caller's frame starts at CFA = (rsp or rbp) + `cfa_offset`; its return address is at CFA − 8.
@@ -32,7 +32,7 @@ pub struct Rules {
     forgotten: u32,
 }
 
-static RULES: Locked<Rules> = Locked::new(Rules { known: U64Map::new(), forgotten: 0 });
+static RULES: Locked<Rules> = Locked::new(LockName::UnwindRules, Rules { known: U64Map::new(), forgotten: 0 });
 
 /// Holds the rules, for fork.
 pub fn hold() -> Guard<'static, Rules> {

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::mem::offset_of;
 
 use iced_x86::{Code, Instruction as Decoded, InstructionInfoFactory, MemoryOperand, Mnemonic, Register};
-use isa::flow::{Layout, Root, Slot, When};
+use isa::flow::{Layout, LoggedWord, Root, When};
 use isa::scan::{Class, scan};
 use wire::record::{Header, flow, kind};
 
@@ -209,7 +209,7 @@ fn announce(b: &mut Builder<'_>, instructions: &[(Instruction, Decoded)]) -> u32
 struct Log<'a> {
     x: Reg,
     y: Reg,
-    slots: &'a [Slot],
+    slots: &'a [LoggedWord],
     /// The slot to be written next.
     next: usize,
 }

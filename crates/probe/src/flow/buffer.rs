@@ -7,7 +7,7 @@ use wire::record::{Header, kind};
 
 use crate::load::space;
 use crate::ring::{self, Order};
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 use crate::thread::{Place, Thread};
 use crate::translate::emit::Reg;
 
@@ -36,7 +36,8 @@ pub fn create(thread: &mut Thread) {
         return;
     }
     let start = space::map_engine(BYTES + AHEAD);
-    sys!(nr::MPROTECT, start + BYTES, AHEAD, 0);
+    // SAFETY: pages behind the buffer that was just mapped; nothing lies there yet.
+    unsafe { raw!(nr::MPROTECT, start + BYTES, AHEAD, 0) };
     thread.flow = Buffer { at: start, start, ..Buffer::default() };
 }
 

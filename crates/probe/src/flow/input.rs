@@ -8,7 +8,7 @@ use wire::record::{Header, kind};
 use super::buffer;
 use crate::load::user;
 use crate::ring;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::syscall::dispatch::Call;
 use crate::thread::Thread;
 
@@ -137,15 +137,16 @@ fn is_file(fd: u64) -> bool {
 /// What a descriptor is for; 0: it is none.
 fn format(fd: u64) -> u64 {
     let mut stat = [0u64; STAT_WORDS];
-    if sys!(nr::FSTAT, fd, stat.as_mut_ptr()) == 0 { stat[MODE_WORD] & FORMAT } else { 0 }
+    // SAFETY: the kernel fills `stat`, which has its size.
+    if unsafe { raw!(nr::FSTAT, fd, stat.as_mut_ptr()) } == 0 { stat[MODE_WORD] & FORMAT } else { 0 }
 }
 
 fn is_input(fd: u64) -> bool {
     let mut stat = [0u64; STAT_WORDS];
     let control = ring::control();
-    sys!(nr::FSTAT, fd, stat.as_mut_ptr()) == 0
-        && control.input_inode != 0
-        && (stat[0], stat[1]) == (control.input_device, control.input_inode)
+    // SAFETY: the kernel fills `stat`, which has its size.
+    let got = unsafe { raw!(nr::FSTAT, fd, stat.as_mut_ptr()) };
+    got == 0 && control.input_inode != 0 && (stat[0], stat[1]) == (control.input_device, control.input_inode)
 }
 
 fn position(fd: u64) -> u64 {

@@ -12,7 +12,7 @@ use wire::recover::NOTES_BYTES;
 use crate::fail;
 use crate::layout;
 use crate::ring;
-use crate::sys::{MAP_FIXED_NOREPLACE, MAP_SHARED, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{MAP_FIXED_NOREPLACE, MAP_SHARED, PROT_READ, PROT_WRITE, nr, raw, sys};
 
 static PROBE_FD: AtomicI32 = AtomicI32::new(-1);
 
@@ -42,7 +42,8 @@ pub fn attach(exec_fn: &[u8]) {
     let fd = number - CONTROL_FD_BELOW;
     let map = |at: u64, len: usize, offset: usize| {
         let flags = MAP_SHARED | MAP_FIXED_NOREPLACE;
-        if sys!(nr::MMAP, at, len, PROT_READ | PROT_WRITE, flags, fd, offset) != at as i64 {
+        // SAFETY: `MAP_FIXED_NOREPLACE` takes no place where something lies.
+        if unsafe { raw!(nr::MMAP, at, len, PROT_READ | PROT_WRITE, flags, fd, offset) } != at as i64 {
             fail::early("fencepost: the probe cannot map its control area\n");
         }
     };

@@ -18,7 +18,7 @@ use super::stack::Initial;
 use super::{heap, identity, maps, modules, script};
 use crate::refuse;
 use crate::ring;
-use crate::sys::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{MAP_ANONYMOUS, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, raw, sys};
 use crate::thread::Thread;
 
 static HIDDEN: AtomicU64 = AtomicU64::new(0);
@@ -81,7 +81,8 @@ extern "C" fn become_target(thread: &mut Thread, start: *mut Start) -> ! {
     let interpreter = interpreter_path.map(|path| map_interpreter(thread, &path));
     if hidden != 0 {
         // Natively the vDSO lies here: later mappings shall get the same places.
-        let at = sys!(nr::MMAP, 0, hidden, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1i64, 0);
+        // SAFETY: the kernel chooses a free place.
+        let at = unsafe { raw!(nr::MMAP, 0, hidden, 0, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1i64, 0) };
         HIDDEN.store(at.max(0) as u64, Ordering::Relaxed);
         HIDDEN_LEN.store(hidden, Ordering::Relaxed);
     }
@@ -128,7 +129,8 @@ fn unmap_vdso() -> u64 {
     let mut len = 0;
     for line in maps::lines(&text) {
         if line.name.starts_with(b"[vvar") || line.name == b"[vdso]" {
-            sys!(nr::MUNMAP, line.start, line.end - line.start);
+            // SAFETY: the target does not run yet, and the engine does not use the vDSO.
+            unsafe { raw!(nr::MUNMAP, line.start, line.end - line.start) };
             len += line.end - line.start;
         }
     }
@@ -185,7 +187,8 @@ fn allow_code_on_stack(elf: &Elf, stack: u64) {
         if line.start <= stack && stack < line.end {
             const PROT_GROWSDOWN: u64 = 0x0100_0000;
             let prot = PROT_READ | PROT_WRITE | PROT_EXEC;
-            sys!(nr::MPROTECT, line.start, elf::PAGE, prot | PROT_GROWSDOWN);
+            // SAFETY: the stack's own page; it only gets more rights.
+            unsafe { raw!(nr::MPROTECT, line.start, elf::PAGE, prot | PROT_GROWSDOWN) };
             // The kernel lets the stack grow to its limit; eight megabytes is the usual one.
             let lowest = line.end.saturating_sub(8 << 20);
             crate::translate::code::mapped(lowest, line.end - lowest, prot);
@@ -198,7 +201,8 @@ fn clean_below(stack: u64) {
     const MADV_DONTNEED: u64 = 4;
     const TOUCHED: u64 = 64 << 10;
     let page = stack & !(elf::PAGE - 1);
-    sys!(nr::MADVISE, page - TOUCHED, TOUCHED, MADV_DONTNEED);
+    // SAFETY: stack that nobody uses any more.
+    unsafe { raw!(nr::MADVISE, page - TOUCHED, TOUCHED, MADV_DONTNEED) };
     // SAFETY: stack that nobody uses any more.
     unsafe { core::ptr::write_bytes(page as *mut u8, 0, (stack - page) as usize) };
 }
@@ -209,7 +213,8 @@ fn set_name(path: &[u8]) {
     let mut name = [0u8; 16];
     let len = base.len().min(15);
     name[..len].copy_from_slice(&base[..len]);
-    sys!(nr::PRCTL, PR_SET_NAME, name.as_ptr());
+    // SAFETY: the kernel only reads the name, which ends with a zero.
+    unsafe { raw!(nr::PRCTL, PR_SET_NAME, name.as_ptr()) };
 }
 
 /// A path for a message.

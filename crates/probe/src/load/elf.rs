@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 
 pub const PT_LOAD: u32 = 1;
 pub const PT_INTERP: u32 = 3;
@@ -42,7 +42,8 @@ pub struct Elf {
 /// Reads the headers of an open file; the text says what is wrong with it.
 pub fn read(fd: i32) -> Result<Elf, String> {
     let mut head = [0u8; 64];
-    let got = sys!(nr::PREAD64, fd, head.as_mut_ptr(), head.len(), 0);
+    // SAFETY: the kernel writes at most `head.len()` bytes into `head`.
+    let got = unsafe { raw!(nr::PREAD64, fd, head.as_mut_ptr(), head.len(), 0) };
     let half = |at: usize| u16::from_le_bytes([head[at], head[at + 1]]);
     let long = |at: usize| u64::from_le_bytes(head[at..at + 8].try_into().unwrap_or_default());
     if got < 20 || &head[..4] != b"\x7fELF" {
@@ -64,7 +65,8 @@ pub fn read(fd: i32) -> Result<Elf, String> {
     }
     let mut headers = alloc::vec![ProgramHeader::default(); count];
     let bytes = count * size;
-    if sys!(nr::PREAD64, fd, headers.as_mut_ptr(), bytes, header_offset) != bytes as i64 {
+    // SAFETY: the kernel writes at most `bytes` bytes, which is the size of `headers`; every bit pattern is a header.
+    if unsafe { raw!(nr::PREAD64, fd, headers.as_mut_ptr(), bytes, header_offset) } != bytes as i64 {
         return Err(String::from("ends within its program headers"));
     }
     Ok(Elf { kind, entry: long(24), header_offset, headers })
@@ -83,7 +85,8 @@ impl Elf {
     pub fn interpreter(&self, fd: i32) -> Option<Vec<u8>> {
         let header = self.find(PT_INTERP)?;
         let mut path = alloc::vec![0u8; header.file_size.min(4096) as usize];
-        let got = sys!(nr::PREAD64, fd, path.as_mut_ptr(), path.len(), header.offset);
+        // SAFETY: the kernel writes at most `path.len()` bytes into `path`.
+        let got = unsafe { raw!(nr::PREAD64, fd, path.as_mut_ptr(), path.len(), header.offset) };
         path.truncate(got.max(0) as usize);
         let end = path.iter().position(|b| *b == 0).unwrap_or(path.len());
         path.truncate(end);
@@ -117,7 +120,8 @@ pub fn section(fd: i32, name: &[u8]) -> Option<(u64, u64)> {
     const HEADER: usize = 64;
     let read = |at: u64, len: usize| {
         let mut bytes = alloc::vec![0u8; len];
-        (sys!(nr::PREAD64, fd, bytes.as_mut_ptr(), len, at) == len as i64).then_some(bytes)
+        // SAFETY: the kernel writes at most `len` bytes into `bytes`, which has as many.
+        (unsafe { raw!(nr::PREAD64, fd, bytes.as_mut_ptr(), len, at) } == len as i64).then_some(bytes)
     };
     let long = |bytes: &[u8], at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap_or_default());
     let word = |bytes: &[u8], at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap_or_default());

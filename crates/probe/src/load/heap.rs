@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use super::identity;
 use crate::ring::control;
-use crate::sys::{self, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{self, PROT_READ, PROT_WRITE, nr, raw};
 
 const PAGE: u64 = 4096;
 /// A huge page.
@@ -91,7 +91,8 @@ fn grow(from: u64, to: u64) -> bool {
     let mapped = MAPPED.load(Ordering::Relaxed);
     let inside = to.min(mapped);
     if inside > from {
-        sys!(nr::MPROTECT, from, inside - from, PROT_READ | PROT_WRITE);
+        // SAFETY: the part of the program's heap that it has just asked for; nothing of ours lies there.
+        unsafe { raw!(nr::MPROTECT, from, inside - from, PROT_READ | PROT_WRITE) };
     }
     if to <= mapped {
         return true;
@@ -106,7 +107,8 @@ fn grow(from: u64, to: u64) -> bool {
     fill(up(mapped, BLOCK), ahead);
     MAPPED.store(ahead, Ordering::Relaxed);
     if ahead > to {
-        sys!(nr::MPROTECT, to, ahead - to, 0);
+        // SAFETY: behind the program's break, where nothing of its own lies yet.
+        unsafe { raw!(nr::MPROTECT, to, ahead - to, 0) };
     }
     true
 }
@@ -117,7 +119,8 @@ fn fill(start: u64, end: u64) {
     if start >= end {
         return;
     }
-    sys!(nr::MADVISE, start, end - start, MADV_HUGEPAGE);
+    // SAFETY: advice on the program's heap; its content stays.
+    unsafe { raw!(nr::MADVISE, start, end - start, MADV_HUGEPAGE) };
     for block in (start..end).step_by(BLOCK as usize) {
         // SAFETY: just mapped, writable, and nobody's yet.
         unsafe { (block as *mut u8).write_volatile(0) };
@@ -127,7 +130,8 @@ fn fill(start: u64, end: u64) {
 /// The memory of the heap ends here, if possible: where it ends.
 fn map(wanted: u64) -> u64 {
     if identity::assumed() {
-        return sys!(nr::BRK, wanted) as u64;
+        // SAFETY: the program's own break, as it wants it.
+        return unsafe { raw!(nr::BRK, wanted) } as u64;
     }
     let now = BREAK.load(Ordering::Relaxed);
     if is_absurd(wanted) {
@@ -141,7 +145,8 @@ fn map(wanted: u64) -> u64 {
             return now;
         }
     } else if new_end < old_end {
-        sys!(nr::MUNMAP, new_end, old_end - new_end);
+        // SAFETY: behind the program's new break: it has given that memory back.
+        unsafe { raw!(nr::MUNMAP, new_end, old_end - new_end) };
     }
     BREAK.store(wanted, Ordering::Relaxed);
     wanted

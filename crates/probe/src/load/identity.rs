@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use super::heap;
 use super::image::Image;
 use super::stack::Built;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 
 /// `struct prctl_mm_map` (prctl(2), `PR_SET_MM_MAP`).
 #[repr(C)]
@@ -56,6 +56,7 @@ pub fn assume(program: &Image, built: &Built) {
         auxv_size: (built.auxv.len() * 8) as u32,
         exe_fd: KEEP_FILE,
     };
-    let result = sys!(nr::PRCTL, PR_SET_MM, PR_SET_MM_MAP, &raw const map, size_of::<MemoryMap>());
+    // SAFETY: the kernel only reads `map`, and takes it for what it tells others of this process.
+    let result = unsafe { raw!(nr::PRCTL, PR_SET_MM, PR_SET_MM_MAP, &raw const map, size_of::<MemoryMap>()) };
     ASSUMED.store(result == 0, Ordering::Relaxed);
 }

@@ -6,7 +6,7 @@ use alloc::string::String;
 use super::elf::{ET_EXEC, Elf, PAGE, PF_R, PF_W, PF_X, ProgramHeader};
 use super::{modules, space};
 use crate::sys::{
-    MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys,
+    MAP_ANONYMOUS, MAP_FIXED_NOREPLACE, MAP_NORESERVE, MAP_PRIVATE, PROT_EXEC, PROT_READ, PROT_WRITE, nr, raw,
 };
 use crate::thread::Thread;
 
@@ -77,11 +77,13 @@ pub fn map(thread: &mut Thread, fd: i32, elf: &Elf, spot: Spot) -> Result<Image,
 fn find_room(len: u64, align: u64) -> Result<u64, String> {
     let extra = if align > PAGE { align } else { 0 };
     let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    let got = sys!(nr::MMAP, 0, len + extra, 0, flags, -1i64, 0);
+    // SAFETY: the kernel chooses a free place.
+    let got = unsafe { raw!(nr::MMAP, 0, len + extra, 0, flags, -1i64, 0) };
     if got < 0 {
         return Err(format!("does not fit into the address space (error {})", -got));
     }
-    sys!(nr::MUNMAP, got, len + extra);
+    // SAFETY: the place that was just mapped, which nobody uses.
+    unsafe { raw!(nr::MUNMAP, got, len + extra) };
     Ok((got as u64 + extra) & !(align - 1))
 }
 
@@ -104,7 +106,8 @@ fn map_segment(fd: i32, bias: u64, segment: &ProgramHeader) -> Result<(), String
     if segment.file_size != 0 {
         let len = file_end - page;
         let offset = segment.offset.wrapping_sub(start - page);
-        check(sys!(nr::MMAP, page, len, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, offset))?;
+        // SAFETY: `MAP_FIXED_NOREPLACE` takes no place where something lies.
+        check(unsafe { raw!(nr::MMAP, page, len, prot, MAP_PRIVATE | MAP_FIXED_NOREPLACE, fd, offset) })?;
         mapped_to = (file_end + PAGE - 1) & !(PAGE - 1);
     }
     if mem_end > file_end && segment.file_size != 0 && segment.flags & PF_W != 0 {
@@ -115,7 +118,8 @@ fn map_segment(fd: i32, bias: u64, segment: &ProgramHeader) -> Result<(), String
     let end = (mem_end + PAGE - 1) & !(PAGE - 1);
     if end > mapped_to {
         let flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
-        check(sys!(nr::MMAP, mapped_to, end - mapped_to, prot, flags, -1i64, 0))?;
+        // SAFETY: `MAP_FIXED_NOREPLACE` takes no place where something lies.
+        check(unsafe { raw!(nr::MMAP, mapped_to, end - mapped_to, prot, flags, -1i64, 0) })?;
     }
     Ok(())
 }

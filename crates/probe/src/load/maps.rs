@@ -2,11 +2,11 @@
 
 use alloc::vec::Vec;
 
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 
 /// One line.
 #[derive(Debug)]
-pub struct Line<'a> {
+pub struct MapsLine<'a> {
     pub start: u64,
     pub end: u64,
     /// Place in the file.
@@ -33,7 +33,8 @@ pub fn read_all(fd: i32) -> Vec<u8> {
     loop {
         let len = text.len();
         text.resize(len + STEP, 0);
-        let got = sys!(nr::READ, fd, text[len..].as_mut_ptr(), STEP);
+        // SAFETY: the kernel writes at most `STEP` bytes behind `len`, as many as there are.
+        let got = unsafe { raw!(nr::READ, fd, text[len..].as_mut_ptr(), STEP) };
         text.truncate(len + got.max(0) as usize);
         if got <= 0 {
             return text;
@@ -42,12 +43,12 @@ pub fn read_all(fd: i32) -> Vec<u8> {
 }
 
 /// The lines of a maps file.
-pub fn lines(text: &[u8]) -> impl Iterator<Item = Line<'_>> {
+pub fn lines(text: &[u8]) -> impl Iterator<Item = MapsLine<'_>> {
     text.split(|b| *b == b'\n').filter_map(parse)
 }
 
 /// `start-end access offset device inode   name`
-pub fn parse(line: &[u8]) -> Option<Line<'_>> {
+pub fn parse(line: &[u8]) -> Option<MapsLine<'_>> {
     let mut rest = line;
     let mut word = || {
         rest = rest.trim_ascii_start();
@@ -62,7 +63,7 @@ pub fn parse(line: &[u8]) -> Option<Line<'_>> {
     let offset = hex(word())?;
     let (_device, _inode) = (word(), word());
     let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
-    Some(Line { start, end, offset, name: rest.trim_ascii_start() })
+    Some(MapsLine { start, end, offset, name: rest.trim_ascii_start() })
 }
 
 fn hex(text: &[u8]) -> Option<u64> {

@@ -7,7 +7,7 @@ use wire::record::{Header, kind};
 
 use super::elf::{self, PF_X, PT_GNU_EH_FRAME};
 use super::user;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 use crate::pm::pools::Stat;
 use crate::ring;
 use crate::sys::{nr, sys};
@@ -49,11 +49,11 @@ impl Frames {
     }
 }
 
-static MODULES: Locked<Vec<Module>> = Locked::new(Vec::new());
+static MODULES: Locked<Vec<Module>> = Locked::new(LockName::Modules, Vec::new());
 
-/// Holds the table, for fork.
-pub fn hold() -> Guard<'static, Vec<Module>> {
-    MODULES.lock()
+/// Holds the table and the path of the executable, for fork.
+pub fn hold() -> (Guard<'static, Vec<Module>>, Guard<'static, Vec<u8>>) {
+    (MODULES.lock(), EXECUTABLE.lock())
 }
 
 /// The module that the address `pc` lies in.
@@ -186,7 +186,7 @@ pub fn unmapped(start: u64, len: u64) {
 }
 
 /// The executable file of the target, as `/proc/self/exe` would show it.
-static EXECUTABLE: Locked<Vec<u8>> = Locked::new(Vec::new());
+static EXECUTABLE: Locked<Vec<u8>> = Locked::new(LockName::Executable, Vec::new());
 
 /// Called once, before the target runs.
 pub fn set_executable(path: Vec<u8>) {

@@ -3,7 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 
 /// The kernel looks at this many bytes (`BINPRM_BUF_SIZE`).
 const LINE: usize = 256;
@@ -19,7 +19,8 @@ pub struct Script {
 /// The interpreter that a file names, if it is a script.
 pub fn read(fd: i32) -> Result<Option<Script>, String> {
     let mut head = [0u8; LINE];
-    let got = sys!(nr::PREAD64, fd, head.as_mut_ptr(), head.len(), 0);
+    // SAFETY: the kernel writes at most `head.len()` bytes into `head`.
+    let got = unsafe { raw!(nr::PREAD64, fd, head.as_mut_ptr(), head.len(), 0) };
     if got < 2 || &head[..2] != b"#!" {
         return Ok(None);
     }

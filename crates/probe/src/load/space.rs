@@ -7,8 +7,8 @@ use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout;
-use crate::lock::{Guard, Locked};
-use crate::sys::{self, PROT_READ, PROT_WRITE, nr, sys};
+use crate::lock::{Guard, LockName, Locked};
+use crate::sys::{self, PROT_READ, PROT_WRITE, nr, raw};
 
 /// Where blocks for the engine begin.
 pub const BASE: u64 = 0x2a00_0000_0000;
@@ -18,7 +18,7 @@ const PAGE: u64 = 4096;
 /// Where blocks have not been given out yet. Changed with `FREE` held.
 static NEXT: AtomicU64 = AtomicU64::new(BASE);
 /// Returned blocks: (start, bytes).
-static FREE: Locked<Vec<(u64, u64)>> = Locked::new(Vec::new());
+static FREE: Locked<Vec<(u64, u64)>> = Locked::new(LockName::FreeSpace, Vec::new());
 
 /// Holds the list of free blocks, for fork.
 pub fn hold() -> Guard<'static, Vec<(u64, u64)>> {
@@ -51,7 +51,8 @@ pub fn map_engine(len: u64) -> u64 {
 /// Gives back what [`map_engine`] gave.
 pub fn unmap_engine(start: u64, len: u64) {
     let len = (len + PAGE - 1) & !(PAGE - 1);
-    sys!(nr::MUNMAP, start, len);
+    // SAFETY: memory of the engine that its owner gives back.
+    unsafe { raw!(nr::MUNMAP, start, len) };
     forget_engine(start, len);
 }
 

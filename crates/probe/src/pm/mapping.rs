@@ -13,7 +13,7 @@ use super::{Range, Shadow, pieces};
 use crate::layout;
 use crate::refuse;
 use crate::ring;
-use crate::sys::{self, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{self, MAP_FIXED, PROT_EXEC, PROT_READ, PROT_WRITE, nr, raw, sys};
 use crate::syscall::event;
 use crate::thread::Thread;
 
@@ -39,8 +39,12 @@ pub fn added(thread: &mut Thread, range: Range, flags: u64, fd: i32) {
     // `MAP_SHARED_VALIDATE` knows no `MAP_FIXED_NOREPLACE`: the place is taken first.
     let free = sys::map_anonymous(alias, range.len, 0);
     let flags = (flags & KEPT_FLAGS) | MAP_FIXED;
-    let got =
-        if free < 0 { free } else { sys!(nr::MMAP, alias, range.len, alias_prot(range.prot), flags, fd, range.offset) };
+    let got = if free < 0 {
+        free
+    } else {
+        // SAFETY: the alias' place, which `map_anonymous` has just taken.
+        unsafe { raw!(nr::MMAP, alias, range.len, alias_prot(range.prot), flags, fd, range.offset) }
+    };
     if got != alias as i64 {
         refuse_alias(thread, range.start, alias, got);
     }
@@ -53,11 +57,13 @@ fn added_by_copy(thread: &mut Thread, range: Range) {
     let alias = layout::alias(range.start);
     let free = sys::map_anonymous(alias, range.len, 0);
     let flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-    let got = if free < 0 { free } else { sys!(nr::MREMAP, range.start, 0, range.len, flags, alias) };
+    // SAFETY: the alias' place, which `map_anonymous` has just taken; the program's mapping stays.
+    let got = if free < 0 { free } else { unsafe { raw!(nr::MREMAP, range.start, 0, range.len, flags, alias) } };
     if got != alias as i64 {
         refuse_alias(thread, range.start, alias, got);
     }
-    sys!(nr::MPROTECT, alias, range.len, alias_prot(range.prot));
+    // SAFETY: the alias, which was just made.
+    unsafe { raw!(nr::MPROTECT, alias, range.len, alias_prot(range.prot)) };
     register(thread, range);
 }
 
@@ -97,7 +103,8 @@ pub fn taken_away(thread: &mut Thread, start: u64, len: u64) {
     // Parts with different protections are one mapping still.
     let mut told: Vec<Range> = Vec::with_capacity(gone.len());
     for range in gone {
-        sys!(nr::MUNMAP, layout::alias(range.start), range.len);
+        // SAFETY: the alias of a range that the program no longer has.
+        unsafe { raw!(nr::MUNMAP, layout::alias(range.start), range.len) };
         match told.last_mut() {
             Some(last)
                 if last.pool == range.pool && last.end() == range.start && last.offset + last.len == range.offset =>
@@ -121,17 +128,20 @@ pub fn protect(thread: &mut Thread, nr_: u64, start: u64, len: u64, prot: u64, k
     let mut at = start;
     for range in &inside {
         if at < range.start {
-            let result = sys!(nr_, at, range.start - at, prot, key);
+            // SAFETY: the program's own request; the engine lies where natively nothing is mapped, so only a program that looks for it names it.
+            let result = unsafe { raw!(nr_, at, range.start - at, prot, key) };
             if result < 0 {
                 return result;
             }
         }
         // First the alias: an error (no permission) leaves the program's view as it was.
-        let result = sys!(nr_, layout::alias(range.start), range.len, alias_prot(prot), key);
+        // SAFETY: the alias of a range in the table.
+        let result = unsafe { raw!(nr_, layout::alias(range.start), range.len, alias_prot(prot), key) };
         if result < 0 {
             return result;
         }
-        let result = sys!(nr_, range.start, range.len, seen(prot) | (prot & !7), key);
+        // SAFETY: a range of the table, as the program wants it, less the right to store there.
+        let result = unsafe { raw!(nr_, range.start, range.len, seen(prot) | (prot & !7), key) };
         if result < 0 {
             return result;
         }
@@ -139,7 +149,8 @@ pub fn protect(thread: &mut Thread, nr_: u64, start: u64, len: u64, prot: u64, k
     }
     super::change(start, len, |range| Some(Range { prot, ..range }));
     shared::note_code(prot);
-    if at < start + len { sys!(nr_, at, start + len - at, prot, key) } else { 0 }
+    // SAFETY: the program's own request; the engine lies where natively nothing is mapped, so only a program that looks for it names it.
+    if at < start + len { unsafe { raw!(nr_, at, start + len - at, prot, key) } } else { 0 }
 }
 
 /// Is there anything in the range that a change of protection must know about?
@@ -179,7 +190,8 @@ pub fn join(thread: &mut Thread, pool: u32, fd: i32) {
 
 fn take_over(thread: &mut Thread, pool: u32, mappings: Vec<Mapping>) {
     for Mapping { start, len, offset, prot, .. } in mappings {
-        sys!(nr::MPROTECT, start, len, seen(prot));
+        // SAFETY: a mapping of a pool in the program, which loses rights.
+        unsafe { raw!(nr::MPROTECT, start, len, seen(prot)) };
         added_by_copy(thread, Range { start, len, pool, offset, prot, shadow: Shadow::default() });
     }
 }
@@ -195,7 +207,8 @@ pub fn remap(thread: &mut Thread, old: u64, old_len: u64, new_len: u64, flags: u
     if covered != old_len {
         refuse!(thread, "mremap of {old_len:#x} bytes at {old:#x}, of which only {covered:#x} are mapped to one pool");
     }
-    let result = sys!(nr::MREMAP, old, old_len, new_len, flags, wanted);
+    // SAFETY: the program's own mapping, which lies in one pool.
+    let result = unsafe { raw!(nr::MREMAP, old, old_len, new_len, flags, wanted) };
     if result < 0 {
         return result;
     }

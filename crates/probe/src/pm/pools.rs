@@ -11,7 +11,7 @@ use super::glob;
 use crate::load::attach;
 use crate::refuse;
 use crate::ring;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::thread::Thread;
 
 /// The kernel's `struct stat` on x86-64.
@@ -37,7 +37,8 @@ const S_IFCHR: u32 = 0o020000;
 impl Stat {
     pub fn of(fd: i32) -> Option<Stat> {
         let mut stat = Stat::default();
-        (sys!(nr::FSTAT, fd, &raw mut stat) == 0).then_some(stat)
+        // SAFETY: the kernel fills `stat`, which has its layout.
+        (unsafe { raw!(nr::FSTAT, fd, &raw mut stat) } == 0).then_some(stat)
     }
     pub fn is_regular(&self) -> bool {
         self.mode & S_IFMT == S_IFREG
@@ -55,7 +56,8 @@ impl Stat {
 pub fn path_of(fd: i32) -> Vec<u8> {
     let link = format!("/proc/self/fd/{fd}\0");
     let mut path = alloc::vec![0u8; 4096];
-    let got = sys!(nr::READLINK, link.as_ptr(), path.as_mut_ptr(), path.len());
+    // SAFETY: the kernel writes at most `path.len()` bytes into `path`.
+    let got = unsafe { raw!(nr::READLINK, link.as_ptr(), path.as_mut_ptr(), path.len()) };
     path.truncate(got.max(0) as usize);
     if let Some(name) = path.strip_suffix(b" (deleted)") {
         let len = name.len();

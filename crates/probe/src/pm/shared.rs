@@ -8,9 +8,9 @@ use wire::control::option;
 
 use super::pools::{self, Stat};
 use crate::layout;
-use crate::lock::{Guard, Locked};
+use crate::lock::{Guard, LockName, Locked};
 use crate::ring;
-use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
+use crate::sys::{PROT_EXEC, PROT_WRITE, nr, raw, sys};
 
 const PAGE: u64 = 4096;
 
@@ -39,7 +39,7 @@ impl Mapping {
     }
 }
 
-static TABLE: Locked<Vec<Mapping>> = Locked::new(Vec::new());
+static TABLE: Locked<Vec<Mapping>> = Locked::new(LockName::SharedMappings, Vec::new());
 /// Executable mappings in `TABLE` and among the pools' (never counted down: it only saves work).
 static EXECUTABLE: AtomicU32 = AtomicU32::new(0);
 
@@ -175,7 +175,8 @@ pub fn protect_views(page: u64) {
     for view in views(page) {
         if view.prot & PROT_WRITE != 0 {
             let prot = if view.seen == view.written { view.prot & !PROT_WRITE } else { crate::sys::PROT_READ };
-            sys!(nr::MPROTECT, view.written, PAGE, prot);
+            // SAFETY: a page that shows code of the program; it only loses the right to be written.
+            unsafe { raw!(nr::MPROTECT, view.written, PAGE, prot) };
         }
     }
 }
@@ -188,7 +189,8 @@ pub fn open_views(page: u64) -> Vec<u64> {
     let code: Vec<u64> = views.iter().filter(|v| v.prot & PROT_EXEC != 0).map(|v| v.seen).collect();
     if !code.is_empty() {
         let prot = if own.seen == own.written { own.prot } else { crate::sys::PROT_READ | PROT_WRITE };
-        sys!(nr::MPROTECT, page, PAGE, prot);
+        // SAFETY: a page that shows code of the program gets back the rights that the program gave it.
+        unsafe { raw!(nr::MPROTECT, page, PAGE, prot) };
     }
     code
 }

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 use wire::recover::dense;
 
 use crate::ring::control;
-use crate::sys::{MAP_ANONYMOUS, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{MAP_ANONYMOUS, PROT_READ, PROT_WRITE, nr, raw};
 
 const PAGE: u64 = 4096;
 /// A huge page.
@@ -38,7 +38,8 @@ pub fn mapped(start: u64, len: u64, prot: u64, flags: u64) {
     }
     match known(start) {
         Some(dense::FILLED) => {
-            sys!(nr::MADVISE, blocks.start, blocks.end - blocks.start, MADV_HUGEPAGE);
+            // SAFETY: advice on the program's mapping; its content stays.
+            unsafe { raw!(nr::MADVISE, blocks.start, blocks.end - blocks.start, MADV_HUGEPAGE) };
         }
         Some(_) => {}
         None => {
@@ -80,7 +81,8 @@ fn is_filled(start: u64, len: u64) -> bool {
     let mut there = 0;
     for block in blocks.step_by(BLOCK as usize) {
         let mut pages = [0u8; PAGES];
-        sys!(nr::MINCORE, block, BLOCK, pages.as_mut_ptr());
+        // SAFETY: the kernel writes one byte for each of the `PAGES` pages of a block.
+        unsafe { raw!(nr::MINCORE, block, BLOCK, pages.as_mut_ptr()) };
         there += pages.iter().filter(|page| **page & 1 != 0).count() as u64;
     }
     there * 4 >= count * PAGES as u64 * 3

@@ -16,7 +16,7 @@ use crate::layout;
 use crate::load::space;
 use crate::pm::{self, Shadow};
 use crate::ring::control;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 
 pub const READ_NOTED: u8 = 1;
 pub const DIRTY_NOTED: u8 = 2;
@@ -57,7 +57,8 @@ fn clear(start: u64, len: u64) {
     if from >= to {
         return zero(start, start + len);
     }
-    sys!(nr::MADVISE, from, to - from, MADV_DONTNEED);
+    // SAFETY: whole pages of the engine's own table, which become zeros.
+    unsafe { raw!(nr::MADVISE, from, to - from, MADV_DONTNEED) };
     zero(start, from);
     zero(to, start + len);
 }

@@ -11,7 +11,7 @@ use super::{notes, paths};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring::control;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::syscall::dispatch::Call;
 
 const AT_FDCWD: i32 = -100;
@@ -98,7 +98,9 @@ fn terminated(path: &[u8]) -> Vec<u8> {
 
 fn is_there(directory: i32, path: &[u8]) -> bool {
     let (path, mut stat) = (terminated(path), Stat::default());
-    sys!(nr::NEWFSTATAT, directory, path.as_ptr(), &raw mut stat, AT_SYMLINK_NOFOLLOW) == 0
+    // SAFETY: the kernel fills `stat`, which has its layout; the path ends with a zero.
+    let got = unsafe { raw!(nr::NEWFSTATAT, directory, path.as_ptr(), &raw mut stat, AT_SYMLINK_NOFOLLOW) };
+    got == 0
 }
 
 /// The file that a path leads to, and its real path.

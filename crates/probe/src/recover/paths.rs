@@ -10,7 +10,7 @@ use super::{notes, roots};
 use crate::load::user;
 use crate::pm::pools::Stat;
 use crate::ring::control;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::syscall::dispatch::Call;
 use crate::thread::Thread;
 
@@ -154,7 +154,8 @@ fn named(directory: i32, path: &[u8]) -> Option<&'static Substitute> {
     let mut stat = Stat::default();
     let mut string = path.to_vec();
     string.push(0);
-    if sys!(nr::NEWFSTATAT, directory, string.as_ptr(), &raw mut stat, 0) == 0 {
+    // SAFETY: the kernel fills `stat`, which has its layout; the path ends with a zero.
+    if unsafe { raw!(nr::NEWFSTATAT, directory, string.as_ptr(), &raw mut stat, 0) } == 0 {
         let same = |s: &&Substitute| s.inode != 0 && s.inode == stat.inode && s.device == stat.device;
         let inside = |s: &&Substitute| {
             let inode = s.inside_inode.load(Ordering::Relaxed);

@@ -13,7 +13,7 @@ use super::{paths, serve};
 use crate::layout;
 use crate::pm;
 use crate::ring::control;
-use crate::sys::{MAP_FIXED, PROT_READ, PROT_WRITE, nr, sys};
+use crate::sys::{MAP_FIXED, PROT_READ, PROT_WRITE, nr, raw, sys};
 use crate::thread::Thread;
 
 /// This process is a fork with private pools.
@@ -73,7 +73,9 @@ pub fn part(thread: &mut Thread) {
         let fd = sys!(nr::OPEN, path.as_ptr(), O_RDWR_CLOEXEC, 0);
         let prot = (range.prot | PROT_READ) & (PROT_READ | PROT_WRITE);
         let alias = layout::alias(range.start);
-        let got = sys!(nr::MMAP, alias, range.len, prot, MAP_PRIVATE_NORESERVE | MAP_FIXED, fd, range.offset);
+        // SAFETY: the alias of a range in the table, which is replaced as a whole; the engine keeps no references into pools.
+        let got =
+            unsafe { raw!(nr::MMAP, alias, range.len, prot, MAP_PRIVATE_NORESERVE | MAP_FIXED, fd, range.offset) };
         if fd < 0 || got != alias as i64 {
             crate::refuse!(thread, "a pool cannot be mapped privately for a reference run (error {})", -got);
         }

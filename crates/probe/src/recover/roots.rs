@@ -12,7 +12,7 @@ use wire::recover::{Substitute, flag, name_hash};
 use super::notes;
 use crate::pm::pools::{self, Stat};
 use crate::ring::control;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::syscall::dispatch::Call;
 use crate::thread::Thread;
 
@@ -93,7 +93,8 @@ fn stat(path: &[u8]) -> Option<Stat> {
     let mut string = path.to_vec();
     string.push(0);
     let mut stat = Stat::default();
-    (sys!(nr::LSTAT, string.as_ptr(), &raw mut stat) == 0).then_some(stat)
+    // SAFETY: the kernel fills `stat`, which has its layout; the path ends with a zero.
+    (unsafe { raw!(nr::LSTAT, string.as_ptr(), &raw mut stat) } == 0).then_some(stat)
 }
 
 fn exists(path: &[u8]) -> bool {
@@ -127,7 +128,8 @@ fn normal(directory: i32, path: &[u8]) -> Vec<u8> {
 
 fn current_directory() -> Vec<u8> {
     let mut path = alloc::vec![0u8; 4096];
-    let got = sys!(nr::GETCWD, path.as_mut_ptr(), path.len());
+    // SAFETY: the kernel writes at most `path.len()` bytes into `path`.
+    let got = unsafe { raw!(nr::GETCWD, path.as_mut_ptr(), path.len()) };
     path.truncate((got - 1).max(0) as usize);
     path
 }

@@ -8,7 +8,7 @@ use wire::recover::{MAX_ANSWERS, MAX_BYTE_RANGES};
 
 use crate::pm::pools::Stat;
 use crate::ring::control;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 
 /// A run begins: from the first byte range on.
 pub fn rewind() {
@@ -40,7 +40,8 @@ pub fn read(fd: i32, most: usize) -> Vec<u8> {
             (recovery.offset.load(Ordering::Relaxed), recovery.byte_ranges[byte_range].to.load(Ordering::Relaxed));
         if at < end {
             let mut bytes = alloc::vec![0u8; most.min((end - at) as usize)];
-            let got = sys!(nr::PREAD64, fd, bytes.as_mut_ptr(), bytes.len(), at).max(0) as usize;
+            // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
+            let got = unsafe { raw!(nr::PREAD64, fd, bytes.as_mut_ptr(), bytes.len(), at) }.max(0) as usize;
             bytes.truncate(got);
             if let Some(newline) = bytes.iter().position(|b| *b == b'\n') {
                 bytes.truncate(newline + 1);

@@ -9,7 +9,7 @@ use super::{limits, notes, reference, script};
 use crate::load::{heap, maps};
 use crate::ring::{self, control};
 use crate::signal;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::task;
 use crate::thread::Thread;
 use crate::translate::{hints, link};
@@ -192,7 +192,8 @@ pub fn serve(thread: &mut Thread, place: u32) {
         );
     }
     let snapshot = Snapshot::take();
-    sys!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1);
+    // SAFETY: it passes no pointer.
+    unsafe { raw!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1) };
     signal::block_all();
     let mut done = control().recovery.wanted.load(Ordering::Acquire);
     say(place);
@@ -217,7 +218,8 @@ pub fn serve(thread: &mut Thread, place: u32) {
             }
             _ => {}
         }
-        let child = sys!(nr::FORK);
+        // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
+        let child = unsafe { raw!(nr::FORK) };
         if child == 0 {
             task::become_run(thread);
             if place != state::STOPPED {
@@ -255,7 +257,8 @@ fn reap() -> Option<Ended> {
     const WNOHANG: u64 = 1;
     let mut status = 0i32;
     let mut usage = [0u64; 18];
-    let pid = sys!(nr::WAIT4, -1i64, &raw mut status, WNOHANG, usage.as_mut_ptr());
+    // SAFETY: the kernel fills `status` and `usage`, which have their sizes.
+    let pid = unsafe { raw!(nr::WAIT4, -1i64, &raw mut status, WNOHANG, usage.as_mut_ptr()) };
     if pid <= 0 {
         return None;
     }
@@ -267,14 +270,16 @@ fn reap() -> Option<Ended> {
 fn now_ms() -> u64 {
     const CLOCK_MONOTONIC: u64 = 1;
     let mut time = [0u64; 2];
-    sys!(nr::CLOCK_GETTIME, CLOCK_MONOTONIC, time.as_mut_ptr());
+    // SAFETY: the kernel fills `time`.
+    unsafe { raw!(nr::CLOCK_GETTIME, CLOCK_MONOTONIC, time.as_mut_ptr()) };
     time[0] * 1000 + time[1] / 1_000_000
 }
 
 fn sleep_until_child(ms: u64) {
     let set = 1u64 << (SIGCHLD - 1);
     let time = [ms / 1000, ms % 1000 * 1_000_000];
-    sys!(nr::RT_SIGTIMEDWAIT, &raw const set, 0, time.as_ptr(), 8);
+    // SAFETY: the kernel only reads `set` and `time`, and tells nothing.
+    unsafe { raw!(nr::RT_SIGTIMEDWAIT, &raw const set, 0, time.as_ptr(), 8) };
 }
 
 /// Has the run stopped, to serve itself? (Not this process, which may be that run.)

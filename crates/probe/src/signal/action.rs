@@ -7,8 +7,8 @@ use super::abi::{
 use super::catch;
 use super::set::SignalSet;
 use crate::load::user;
-use crate::lock::Locked;
-use crate::sys::{EFAULT, EINVAL, nr, sys};
+use crate::lock::{LockName, Locked};
+use crate::sys::{EFAULT, EINVAL, nr, raw};
 use crate::thread::Thread;
 
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ const KNOWN_FLAGS: u64 = SA_NOCLDSTOP
 impl Actions {
     pub fn new() -> Actions {
         let entry = Entry { action: KernelAction::default(), known: false };
-        Actions(Locked::new([entry; SIGNALS]))
+        Actions(Locked::new(LockName::SignalActions, [entry; SIGNALS]))
     }
 
     /// Takes over the faults' signals: asks what was inherited, then installs the engine's handler.
@@ -53,7 +53,7 @@ impl Actions {
 
     /// A copy for a child that shares the memory but not the actions (`vfork`).
     pub fn copy(&self) -> Actions {
-        Actions(Locked::new(*self.0.lock()))
+        Actions(Locked::new(LockName::SignalActions, *self.0.lock()))
     }
 
     /// After fork: the thread that held the lock is not in this process.
@@ -66,7 +66,8 @@ impl Actions {
         let mut entries = self.0.lock();
         let entry = &mut entries[signal as usize - 1];
         if !entry.known {
-            sys!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE);
+            // SAFETY: the kernel fills `entry.action`, which has its layout.
+            unsafe { raw!(nr::RT_SIGACTION, signal, 0, &raw mut entry.action, SIZE) };
             entry.known = true;
         }
         work(&mut entry.action)
@@ -114,7 +115,8 @@ impl Actions {
 }
 
 fn install(signal: i32, action: &KernelAction) {
-    sys!(nr::RT_SIGACTION, signal, action as *const KernelAction, 0, SIZE);
+    // SAFETY: the kernel only reads `action`; a handler in it is the engine's own (`catch`).
+    unsafe { raw!(nr::RT_SIGACTION, signal, action as *const KernelAction, 0, SIZE) };
 }
 
 fn tell_kernel(signal: i32, action: &KernelAction) {

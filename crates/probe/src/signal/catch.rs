@@ -12,7 +12,7 @@ use super::set::SignalSet;
 use super::state::{Kept, SIGNAL_STACK};
 use super::{fault, mask, step};
 use crate::load::space;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw};
 use crate::thread::Thread;
 
 global_asm!(
@@ -58,7 +58,8 @@ pub fn init(thread: &mut Thread) {
         thread.signals.stack_base = space::map_engine(SIGNAL_STACK);
     }
     let stack = engine_stack(thread);
-    sys!(nr::SIGALTSTACK, &raw const stack, 0);
+    // SAFETY: the kernel only reads `stack`, which is the engine's and this thread's alone.
+    unsafe { raw!(nr::SIGALTSTACK, &raw const stack, 0) };
     if thread.signals.actions.is_none() {
         let actions = Arc::new(Actions::new());
         actions.take_faults();

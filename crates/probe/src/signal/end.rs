@@ -9,7 +9,7 @@ use super::abi::{Context, Info, KernelAction};
 use super::set::SignalSet;
 use crate::fail;
 use crate::ring;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::thread::Thread;
 
 /// The process dies of this signal, as it would natively: default action, not blocked, sent to this thread.
@@ -22,9 +22,11 @@ pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);
     ring::ring_doorbell();
     let default = KernelAction::default();
-    sys!(nr::RT_SIGACTION, signal, &raw const default, 0, 8);
+    // SAFETY: the kernel only reads `default`: no handler.
+    unsafe { raw!(nr::RT_SIGACTION, signal, &raw const default, 0, 8) };
     let set = SignalSet::EMPTY.with(signal);
-    sys!(nr::RT_SIGPROCMASK, SIG_UNBLOCK, &raw const set, 0, 8);
+    // SAFETY: the kernel only reads `set`.
+    unsafe { raw!(nr::RT_SIGPROCMASK, SIG_UNBLOCK, &raw const set, 0, 8) };
     loop {
         sys!(nr::TGKILL, sys!(nr::GETPID), sys!(nr::GETTID), signal);
     }
@@ -32,11 +34,11 @@ pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
 
 /// A fault where the engine must not have one. No allocation: the heap may be what is broken.
 pub fn internal_error(thread: &mut Thread, info: &Info, context: &Context) -> ! {
-    struct Line {
+    struct Message {
         bytes: [u8; 256],
         len: usize,
     }
-    impl Write for Line {
+    impl Write for Message {
         fn write_str(&mut self, text: &str) -> core::fmt::Result {
             let room = self.bytes.len() - self.len;
             let take = text.len().min(room);
@@ -45,7 +47,7 @@ pub fn internal_error(thread: &mut Thread, info: &Info, context: &Context) -> ! 
             Ok(())
         }
     }
-    let mut line = Line { bytes: [0; 256], len: 0 };
+    let mut line = Message { bytes: [0; 256], len: 0 };
     let machine = &context.machine;
     let _ = write!(
         line,

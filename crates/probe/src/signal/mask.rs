@@ -4,7 +4,7 @@ use super::abi::Info;
 use super::blocking;
 use super::set::SignalSet;
 use crate::load::user;
-use crate::sys::{EFAULT, EINVAL, nr, sys};
+use crate::sys::{EFAULT, EINVAL, nr, raw, sys};
 use crate::syscall::{event, timers};
 use crate::thread::Thread;
 
@@ -14,13 +14,15 @@ const SIG_UNBLOCK: u64 = 1;
 const SIG_SETMASK: u64 = 2;
 
 fn set_real(mask: SignalSet) {
-    sys!(nr::RT_SIGPROCMASK, SIG_SETMASK, &raw const mask, 0, SIZE);
+    // SAFETY: the kernel only reads `mask`.
+    unsafe { raw!(nr::RT_SIGPROCMASK, SIG_SETMASK, &raw const mask, 0, SIZE) };
 }
 
 /// The first thread takes the mask that the process was started with.
 pub fn inherit(thread: &mut Thread) {
     let mut mask = SignalSet::EMPTY;
-    sys!(nr::RT_SIGPROCMASK, SIG_SETMASK, 0, &raw mut mask, SIZE);
+    // SAFETY: the kernel fills `mask`, which has `SIZE` bytes.
+    unsafe { raw!(nr::RT_SIGPROCMASK, SIG_SETMASK, 0, &raw mut mask, SIZE) };
     thread.signals.mask = mask;
     set_real(mask.real());
 }
@@ -117,7 +119,8 @@ pub fn pending(thread: &mut Thread) -> i64 {
         return -EINVAL;
     }
     let mut set = SignalSet::EMPTY;
-    sys!(nr::RT_SIGPENDING, &raw mut set, SIZE);
+    // SAFETY: the kernel fills `set`, which has `SIZE` bytes.
+    unsafe { raw!(nr::RT_SIGPENDING, &raw mut set, SIZE) };
     for info in thread.signals.held.iter().flatten() {
         set = set.with(info.signo);
     }

@@ -10,7 +10,7 @@ use super::{buffers, event, names, proc, random, timers, waits};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::thread::Thread;
 
 const O_CLOEXEC: u64 = 0o2000000;
@@ -136,7 +136,8 @@ fn content_changed(thread: &mut Thread, fd: i32, pool: u32, start: u64, len: u64
     let mut bytes: Vec<u8> = Vec::new();
     for (offset, len) in event::cut(start, len) {
         bytes.resize(len as usize, 0);
-        let got = sys!(nr::PREAD64, own, bytes.as_mut_ptr(), len, offset);
+        // SAFETY: the kernel writes at most `len` bytes into `bytes`, which has as many.
+        let got = unsafe { raw!(nr::PREAD64, own, bytes.as_mut_ptr(), len, offset) };
         bytes.truncate(got.max(0) as usize);
         order.put(Header { address: offset, ..header }, &[&pool.to_le_bytes(), &[0; 4], &bytes]);
     }
@@ -148,7 +149,8 @@ fn content_changed(thread: &mut Thread, fd: i32, pool: u32, start: u64, len: u64
 /// A descriptor of the same file that can be read.
 pub fn readable(fd: i32) -> i32 {
     let mut byte = 0u8;
-    if sys!(nr::PREAD64, fd, &raw mut byte, 0, 0) >= 0 {
+    // SAFETY: no bytes are read.
+    if unsafe { raw!(nr::PREAD64, fd, &raw mut byte, 0, 0) } >= 0 {
         return fd;
     }
     let link = format!("/proc/self/fd/{fd}\0");
@@ -173,7 +175,8 @@ pub fn resize(thread: &mut Thread, call: Call) -> i64 {
     }
     if call.nr == nr::TRUNCATE {
         let mut stat = Stat::default();
-        if sys!(nr::STAT, call.args[0], &raw mut stat) == 0
+        // SAFETY: the kernel fills `stat`, which has its layout; it checks the program's pointer itself.
+        if unsafe { raw!(nr::STAT, call.args[0], &raw mut stat) } == 0
             && let Some(pool) = pools::find(&stat)
         {
             resized(thread, pool, &stat);

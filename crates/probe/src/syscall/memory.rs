@@ -4,13 +4,13 @@ use super::dispatch::Call;
 use super::event;
 use crate::layout;
 use crate::load::{heap, modules, space};
-use crate::lock::{SpinGuard, SpinLock};
+use crate::lock::{LockName, SpinGuard, SpinLock};
 use crate::pm::shared::is_writable_fd;
 use crate::pm::{self, Range, Shadow, mapping, pools, shared};
 use crate::recover::dense;
 use crate::refuse;
 use crate::ring;
-use crate::sys::{self, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_WRITE, nr, sys};
+use crate::sys::{self, MAP_ANONYMOUS, MAP_FIXED, PROT_EXEC, PROT_WRITE, nr, raw, sys};
 use crate::thread::Thread;
 use wire::record::{Header, kind};
 
@@ -21,7 +21,7 @@ const MAP_SHARED_VALIDATE: u64 = 3;
 const MAP_FIXED_NOREPLACE: u64 = 0x10_0000;
 
 /// One change of the address space at a time, so that our tables follow the kernel's.
-static LOCK: SpinLock = SpinLock::new();
+static LOCK: SpinLock = SpinLock::new(LockName::AddressSpace);
 
 /// Keeps the address space as it is during a call that copies the process: the child has no other thread that would free
 /// the lock.
@@ -80,7 +80,8 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
         crate::translate::code::unmapped(address, len);
     }
     let real_prot = if pool.is_some() { mapping::seen(prot) } else { prot };
-    let result = sys!(nr::MMAP, address, len, real_prot, flags, fd, offset);
+    // SAFETY: the program asks for it; `keep_off` has refused places of the engine.
+    let result = unsafe { raw!(nr::MMAP, address, len, real_prot, flags, fd, offset) };
     if result < 0 {
         if result == -sys::ENOMEM {
             crate::recover::notes::out_of_memory();
@@ -113,7 +114,8 @@ pub fn mmap(thread: &mut Thread, call: Call) -> i64 {
 pub fn munmap(thread: &mut Thread, call: Call) -> i64 {
     let [start, len, ..] = call.args;
     if start % PAGE != 0 || len == 0 || start.checked_add(len).is_none_or(|end| end > 0x7fff_ffff_f000) {
-        return sys!(nr::MUNMAP, start, len);
+        // SAFETY: the kernel refuses it, with the right error.
+        return unsafe { raw!(nr::MUNMAP, start, len) };
     }
     let len = pages(len);
     let _guard = LOCK.lock();
@@ -122,7 +124,8 @@ pub fn munmap(thread: &mut Thread, call: Call) -> i64 {
     modules::unmapped(start, len);
     mapping::taken_away(thread, start, len);
     dense::unmapping(start, len);
-    sys!(nr::MUNMAP, start, len)
+    // SAFETY: the program's own memory; `keep_off` has refused that of the engine.
+    unsafe { raw!(nr::MUNMAP, start, len) }
 }
 
 pub fn mremap(thread: &mut Thread, call: Call) -> i64 {
@@ -141,7 +144,8 @@ pub fn mremap(thread: &mut Thread, call: Call) -> i64 {
     if code.is_some() {
         crate::translate::code::unmapped(old, old_len);
     }
-    let result = sys!(nr::MREMAP, old, call.args[1], call.args[2], flags, new);
+    // SAFETY: the program's own memory; `keep_off` has refused the engine's as a goal.
+    let result = unsafe { raw!(nr::MREMAP, old, call.args[1], call.args[2], flags, new) };
     if result == -sys::ENOMEM {
         crate::recover::notes::out_of_memory();
     }
@@ -152,7 +156,8 @@ pub fn mremap(thread: &mut Thread, call: Call) -> i64 {
     if let Some(prot) = code {
         let (start, len) = if result >= 0 { (result as u64, new_len) } else { (old, old_len) };
         // Pages of translated code may have lost their write permission.
-        sys!(nr::MPROTECT, start, len, prot);
+        // SAFETY: the program's own mapping, with the rights that it has.
+        unsafe { raw!(nr::MPROTECT, start, len, prot) };
         crate::translate::code::mapped(start, len, prot);
     }
     result
@@ -168,7 +173,8 @@ pub fn mprotect(thread: &mut Thread, call: Call) -> i64 {
     let result = if mapping::concerns(start, len) {
         mapping::protect(thread, call.nr, start, len, prot, key)
     } else {
-        sys!(call.nr, start, len, prot, key)
+        // SAFETY: the program's own request; the engine lies where natively nothing is mapped, so only a program that looks for it names it.
+        unsafe { raw!(call.nr, start, len, prot, key) }
     };
     if result == 0 {
         crate::translate::code::protected(start, len, prot);
@@ -192,7 +198,8 @@ pub fn madvise(thread: &mut Thread, call: Call) -> i64 {
     const MADV_DONTFORK: u64 = 10;
     const MADV_DOFORK: u64 = 11;
     let [start, len, advice, ..] = call.args;
-    let result = sys!(nr::MADVISE, start, len, advice);
+    // SAFETY: the program's own request; the engine lies where natively nothing is mapped, so only a program that looks for it names it.
+    let result = unsafe { raw!(nr::MADVISE, start, len, advice) };
     if result != 0 {
         return result;
     }
@@ -214,7 +221,8 @@ pub fn madvise(thread: &mut Thread, call: Call) -> i64 {
             }
             // The child shall have both or neither.
             MADV_DONTFORK | MADV_DOFORK => {
-                sys!(nr::MADVISE, layout::alias(piece.start), piece.len, advice);
+                // SAFETY: the alias of a piece of the program's mapping; only a fork is told of it.
+                unsafe { raw!(nr::MADVISE, layout::alias(piece.start), piece.len, advice) };
             }
             _ => {}
         }
@@ -243,12 +251,14 @@ pub fn shmat(thread: &mut Thread, call: Call) -> i64 {
         keep_off(thread, "attach shared memory at", call.args[1], PAGE);
     }
     let _guard = LOCK.lock();
-    sys!(nr::SHMAT, call.args[0], call.args[1], call.args[2])
+    // SAFETY: the kernel chooses a free place; `keep_off` has refused one of the engine.
+    unsafe { raw!(nr::SHMAT, call.args[0], call.args[1], call.args[2]) }
 }
 
 pub fn remap_file_pages(thread: &mut Thread, call: Call) -> i64 {
     if !pm::pieces(call.args[0], call.args[1]).is_empty() {
         refuse!(thread, "remap_file_pages on a pool mapping");
     }
-    sys!(nr::REMAP_FILE_PAGES, call.args[0], call.args[1], call.args[2], call.args[3], call.args[4])
+    // SAFETY: the program's own request; the engine lies where natively nothing is mapped, so only a program that looks for it names it.
+    unsafe { raw!(nr::REMAP_FILE_PAGES, call.args[0], call.args[1], call.args[2], call.args[3], call.args[4]) }
 }

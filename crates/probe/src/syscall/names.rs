@@ -14,7 +14,7 @@ use super::{buffers, event};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring::{self, Order, control};
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::thread::Thread;
 
 const AT_FDCWD: i32 = -100;
@@ -80,7 +80,8 @@ fn path_at(directory: i32, pointer: u64) -> Option<Vec<u8>> {
 
 fn current_directory() -> Vec<u8> {
     let mut path = alloc::vec![0u8; 4096];
-    let got = sys!(nr::GETCWD, path.as_mut_ptr(), path.len());
+    // SAFETY: the kernel writes at most `path.len()` bytes into `path`.
+    let got = unsafe { raw!(nr::GETCWD, path.as_mut_ptr(), path.len()) };
     // With its end.
     path.truncate((got - 1).max(0) as usize);
     path
@@ -199,7 +200,8 @@ fn stat_of(path: &[u8]) -> Option<Stat> {
     let mut stat = Stat::default();
     let mut string = path.to_vec();
     string.push(0);
-    (sys!(nr::STAT, string.as_ptr(), &raw mut stat) == 0).then_some(stat)
+    // SAFETY: the kernel fills `stat`, which has its layout; the path ends with a zero.
+    (unsafe { raw!(nr::STAT, string.as_ptr(), &raw mut stat) } == 0).then_some(stat)
 }
 
 /// Lets the kernel do the call while nobody else changes names, and the host looks before and after.
@@ -210,7 +212,8 @@ pub fn carry_out(thread: &mut Thread, call: Call, step: &NameCall) -> i64 {
     // Paths may lie in PM.
     let (passed, _copies) = buffers::with_copies(call);
     let [a0, a1, a2, a3, a4, a5] = passed.args;
-    let result = sys!(call.nr, a0, a1, a2, a3, a4, a5);
+    // SAFETY: the program's own call; buffers in pools are replaced by copies.
+    let result = unsafe { raw!(call.nr, a0, a1, a2, a3, a4, a5) };
     if result >= 0 {
         order.put(header, &[]);
         let request = order.ask();
@@ -273,7 +276,8 @@ pub fn content_changed(thread: &mut Thread, fd: i32, stat: &Stat, start: u64, le
     let mut bytes: Vec<u8> = Vec::new();
     for (offset, len) in event::cut(start, len) {
         bytes.resize(len as usize, 0);
-        let got = sys!(nr::PREAD64, own, bytes.as_mut_ptr(), len, offset);
+        // SAFETY: the kernel writes at most `len` bytes into `bytes`, which has as many.
+        let got = unsafe { raw!(nr::PREAD64, own, bytes.as_mut_ptr(), len, offset) };
         bytes.truncate(got.max(0) as usize);
         let header = Header { address: offset, aux: (offset != start) as u8, ..header };
         order.put(header, &[&stat.device.to_le_bytes(), &stat.inode.to_le_bytes(), &bytes]);

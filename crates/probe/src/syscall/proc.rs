@@ -118,7 +118,7 @@ fn shown_maps() -> Vec<u8> {
     shown
 }
 
-fn is_ours(line: &maps::Line<'_>) -> bool {
+fn is_ours(line: &maps::MapsLine<'_>) -> bool {
     layout::is_engine(line.start)
         || (space::BASE..space::END).contains(&line.start)
         || crate::load::boot::hidden().contains(&line.start)

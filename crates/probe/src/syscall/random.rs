@@ -10,7 +10,7 @@ use super::buffers;
 use super::dispatch::Call;
 use super::event;
 use crate::load::user;
-use crate::lock::Locked;
+use crate::lock::{Guard, LockName, Locked};
 use crate::pm::pools::Stat;
 use crate::ring;
 use crate::sys;
@@ -54,7 +54,12 @@ pub fn fill(thread: &mut Thread, address: u64, len: u64) -> i64 {
 
 static COUNT: AtomicU32 = AtomicU32::new(0);
 /// Descriptors of `/dev/urandom` and `/dev/random`.
-static DESCRIPTORS: Locked<Vec<i32>> = Locked::new(Vec::new());
+static DESCRIPTORS: Locked<Vec<i32>> = Locked::new(LockName::RandomDescriptors, Vec::new());
+
+/// Holds the list, for fork.
+pub fn hold() -> Guard<'static, Vec<i32>> {
+    DESCRIPTORS.lock()
+}
 
 fn is_random_device(fd: i32) -> bool {
     const RANDOM: u64 = 0x108;

@@ -15,7 +15,7 @@ use crate::load::user;
 use crate::pm;
 use crate::ring;
 use crate::signal;
-use crate::sys::{self, EFAULT, nr, sys};
+use crate::sys::{self, EFAULT, nr, raw};
 use crate::thread::Thread;
 
 pub const ETIMEDOUT: i64 = 110;
@@ -122,7 +122,8 @@ pub fn has_slept(begun: u64, ns: u64) {
 /// A clock of the kernel's.
 pub fn real(clock: i32) -> u64 {
     let mut time: TimeSpec = [0; 2];
-    sys!(nr::CLOCK_GETTIME, clock, time.as_mut_ptr());
+    // SAFETY: the kernel fills `time`.
+    unsafe { raw!(nr::CLOCK_GETTIME, clock, time.as_mut_ptr()) };
     time[0] * vt::NS_PER_SECOND + time[1]
 }
 

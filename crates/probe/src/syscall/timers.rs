@@ -10,7 +10,7 @@ use super::buffers;
 use super::dispatch::Call;
 use super::time::{ABSOLUTE, CLOCK_MONOTONIC, CLOCK_REALTIME, advance, in_real_time, now, real};
 use crate::load::user;
-use crate::lock::Locked;
+use crate::lock::{LockName, Locked};
 use crate::sys::{EFAULT, nr};
 use crate::thread::Thread;
 
@@ -34,7 +34,7 @@ struct Armed {
     interval: u64,
 }
 
-static ARMED: Locked<Vec<Armed>> = Locked::new(Vec::new());
+static ARMED: Locked<Vec<Armed>> = Locked::new(LockName::Timers, Vec::new());
 /// Set for good when the program first arms a timer.
 static ANY: AtomicBool = AtomicBool::new(false);
 

@@ -15,7 +15,7 @@ use super::time::{
 use super::timers;
 use crate::load::user;
 use crate::ring;
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::thread::Thread;
 
 const EAGAIN: i64 = 11;
@@ -117,7 +117,8 @@ fn socket_limit(call: Call) -> Option<u64> {
     let option =
         if matches!(call.nr, nr::SENDTO | nr::SENDMSG | nr::WRITE | nr::CONNECT) { SO_SNDTIMEO } else { SO_RCVTIMEO };
     let (mut time, mut len) = ([0u64; 2], 16u32);
-    let got = sys!(nr::GETSOCKOPT, call.fd(0), SOL_SOCKET, option, time.as_mut_ptr(), &raw mut len);
+    // SAFETY: the kernel writes at most `len` bytes into `time`, which has 16.
+    let got = unsafe { raw!(nr::GETSOCKOPT, call.fd(0), SOL_SOCKET, option, time.as_mut_ptr(), &raw mut len) };
     (got == 0).then(|| time[0].saturating_mul(vt::NS_PER_SECOND).saturating_add(time[1].saturating_mul(1000)))
 }
 

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use crate::load::{elf, script};
-use crate::sys::{ENOENT, nr, sys};
+use crate::sys::{ENOENT, nr, raw, sys};
 
 const EACCES: i64 = 13;
 const ENOEXEC: i64 = 8;
@@ -38,7 +38,8 @@ const _: () = assert!(size_of::<Stat>() == 144);
 fn stat(path: &[u8], flags: u64) -> Result<Stat, i64> {
     let path = terminated(path);
     let mut stat = Stat { dev: 0, ino: 0, nlink: 0, mode: 0, rest: [0; 29] };
-    let result = sys!(nr::NEWFSTATAT, AT_FDCWD, path.as_ptr(), &raw mut stat, flags);
+    // SAFETY: the kernel fills `stat`, which has its layout; the path ends with a zero.
+    let result = unsafe { raw!(nr::NEWFSTATAT, AT_FDCWD, path.as_ptr(), &raw mut stat, flags) };
     if result < 0 { Err(result) } else { Ok(stat) }
 }
 
@@ -94,7 +95,8 @@ fn executable(path: &[u8]) -> Result<u32, i64> {
 fn binary(file: &File) -> Result<(), i64> {
     const ELFCLASS32: u8 = 1;
     let mut head = [0u8; 5];
-    let got = sys!(nr::PREAD64, file.0, head.as_mut_ptr(), head.len(), 0);
+    // SAFETY: the kernel writes at most `head.len()` bytes into `head`.
+    let got = unsafe { raw!(nr::PREAD64, file.0, head.as_mut_ptr(), head.len(), 0) };
     if got < 5 || &head[..4] != b"\x7fELF" {
         return Err(-ENOEXEC);
     }

@@ -20,6 +20,7 @@ use crate::ring::{self, Order, control};
 use crate::signal;
 use crate::sys::{self, nr, sys};
 use crate::syscall::memory as memory_calls;
+use crate::syscall::random;
 use crate::thread::{self, Thread};
 use crate::translate;
 
@@ -117,8 +118,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
     // The parent must go on to tell of the child. With a memory of its own the child cannot tell that it does.
     request.drop_flag(CLONE_VFORK);
     let (call, args) = request.call(0, 0);
-    // Lock order: the engine's, then the order of records, then the short ones. The child must find them all free:
-    // nobody else is there to free them.
+    // In the order of `LockName`. The child must find them all free: nobody else is there to free them.
     let engine = translate::lock().lock();
     let mut order = ring::order(thread);
     // The child shall not find what is the parent's to tell.
@@ -127,7 +127,8 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
         let _short = memory_calls::hold_tables();
         let _paths = context::path::hold();
         let _regions = translate::code::hold();
-        let _heap = memory::heap_lock();
+        let _random = random::hold();
+        let _heap = memory::hold();
         // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
         unsafe { sys::call(call, args) }
     };

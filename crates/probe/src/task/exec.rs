@@ -13,7 +13,7 @@ use crate::load::{attach, user};
 use crate::recover::reference;
 use crate::ring;
 use crate::signal;
-use crate::sys::{EFAULT, ENOENT, nr, sys};
+use crate::sys::{EFAULT, ENOENT, nr, raw, sys};
 use crate::syscall::{proc, vectors};
 use crate::thread::Thread;
 
@@ -83,7 +83,8 @@ fn descriptor_path(fd: i32) -> Vec<u8> {
         return own;
     }
     let mut target = alloc::vec![0u8; user::PATH_MAX as usize];
-    let len = sys!(nr::READLINK, link.as_ptr(), target.as_mut_ptr(), target.len());
+    // SAFETY: the kernel writes at most `target.len()` bytes into `target`.
+    let len = unsafe { raw!(nr::READLINK, link.as_ptr(), target.as_mut_ptr(), target.len()) };
     target.truncate(len.max(0) as usize);
     if check::same_file(&own, &target) {
         return target;

@@ -7,7 +7,7 @@ use wire::record::{Header, kind};
 
 use super::clone::as_thread;
 use crate::load::user;
-use crate::lock::Locked;
+use crate::lock::{LockName, Locked};
 use crate::pm;
 use crate::ring;
 use crate::signal;
@@ -21,7 +21,7 @@ struct Child {
     thread: u32,
 }
 
-static CHILDREN: Locked<Vec<Child>> = Locked::new(Vec::new());
+static CHILDREN: Locked<Vec<Child>> = Locked::new(LockName::Children, Vec::new());
 
 /// A process that this one may wait for.
 pub fn started(pid: u32, thread: u32) {

@@ -119,7 +119,8 @@ pub fn retire_all() {
 pub fn reclaim(oldest: u64) {
     let reclaim = |arena: &mut Arena| {
         if arena.end != arena.start && arena.retired.is_some_and(|generation| generation <= oldest) {
-            sys::sys!(sys::nr::MUNMAP, arena.start, arena.end - arena.start);
+            // SAFETY: an arena that no thread runs in any more.
+            unsafe { sys::raw!(sys::nr::MUNMAP, arena.start, arena.end - arena.start) };
             arena.blocks = Vec::new();
             // Blocks name arenas by their place in the list: it stays, empty.
             arena.end = arena.start;
@@ -161,7 +162,8 @@ const MAPPINGS_END: u64 = 0x7fff_f800_0000;
 fn stack_is_large() -> bool {
     const RLIMIT_STACK: u64 = 3;
     let mut limit = [0u64; 2];
-    let answer = sys::sys!(sys::nr::PRLIMIT64, 0, RLIMIT_STACK, 0, limit.as_mut_ptr());
+    // SAFETY: the kernel fills `limit`.
+    let answer = unsafe { sys::raw!(sys::nr::PRLIMIT64, 0, RLIMIT_STACK, 0, limit.as_mut_ptr()) };
     answer != 0 || limit[0] > 32 << 20
 }
 

@@ -5,10 +5,10 @@ use core::ops::Deref;
 
 use super::{block, link};
 use crate::context::path;
-use crate::lock::Locked;
+use crate::lock::{LockName, Locked};
 use crate::pm::shared;
 use crate::signal::careful;
-use crate::sys::{PROT_EXEC, PROT_WRITE, nr, sys};
+use crate::sys::{PROT_EXEC, PROT_WRITE, nr, raw};
 use crate::thread::Thread;
 use crate::trampoline::peek;
 
@@ -21,7 +21,7 @@ struct Region {
 }
 
 /// Changed with the engine lock held as well.
-static REGIONS: Locked<Vec<Region>> = Locked::new(Vec::new());
+static REGIONS: Locked<Vec<Region>> = Locked::new(LockName::CodeRegions, Vec::new());
 
 /// Holds the list, for fork.
 pub fn hold() -> impl Sized {
@@ -188,7 +188,8 @@ pub fn translated(pages: &[u64]) {
             && region.prot & PROT_WRITE != 0
             && !crate::pm::is_pm(start)
         {
-            sys!(nr::MPROTECT, start, PAGE, region.prot & !PROT_WRITE);
+            // SAFETY: a page of the program's code, which loses the right to be written.
+            unsafe { raw!(nr::MPROTECT, start, PAGE, region.prot & !PROT_WRITE) };
         }
         // The same memory may be writable at another address.
         shared::protect_views(start);
@@ -224,6 +225,7 @@ pub fn write_fault(_thread: &mut Thread, address: u64) -> bool {
         return false;
     }
     drop_blocks(page, page + PAGE);
-    sys!(nr::MPROTECT, page, PAGE, region.prot);
+    // SAFETY: a page of the program's code, which gets the rights back that the program gave it.
+    unsafe { raw!(nr::MPROTECT, page, PAGE, region.prot) };
     true
 }

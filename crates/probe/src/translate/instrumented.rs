@@ -170,7 +170,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded) {
     let flags = live::flags_before(i.pc);
     let reg = free_register(decoded);
     if flags {
-        save_flags(b, Slot::T0);
+        save_flags(b, Spill::T0);
     }
     b.emit.save(slot_t0(), reg);
     address(b, decoded, reg);
@@ -180,7 +180,7 @@ pub fn on_alias(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded) {
     b.emit.flip_to_alias(reg);
     b.emit.here(outside);
     if flags {
-        restore_flags(b, Slot::T0);
+        restore_flags(b, Spill::T0);
     }
     b.mark(Flavour::Alias, i.pc, reg);
     encode(b, &redirected(decoded, reg));
@@ -193,7 +193,7 @@ pub fn touch(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, site: u32, 
     let flags = live::flags_before(i.pc);
     let reg = free_register(decoded);
     if flags {
-        save_flags(b, Slot::T0);
+        save_flags(b, Spill::T0);
     }
     b.emit.save(slot_t0(), reg);
     address(b, decoded, reg);
@@ -206,7 +206,7 @@ pub fn touch(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, site: u32, 
     let here = b.emit.at;
     b.emit.patch(outside, here);
     if flags {
-        restore_flags(b, Slot::T0);
+        restore_flags(b, Spill::T0);
     }
 }
 
@@ -296,7 +296,7 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction) {
     if loading() {
         return super::loads::emit(b, i, &decoded);
     }
-    emit_store(b, i, &decoded, Slot::T0);
+    emit_store(b, i, &decoded, Spill::T0);
 }
 
 /// Are loads recorded as well? Then PM is not even readable at the program's address.
@@ -306,25 +306,25 @@ pub fn loading() -> bool {
 
 /// Where the scratch register of an instrumented access is spilled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Slot {
+pub enum Spill {
     T0,
     /// For accesses inside a sequence that uses t0 itself.
     T3,
 }
 
-impl Slot {
+impl Spill {
     fn offset(self) -> usize {
         match self {
-            Slot::T0 => slot_t0(),
-            Slot::T3 => offset_of!(Thread, t3),
+            Spill::T0 => slot_t0(),
+            Spill::T3 => offset_of!(Thread, t3),
         }
     }
 
     /// Where rax and the flags go meanwhile: an indirect branch has the program's rdx in t1.
     fn for_flags(self) -> (usize, usize) {
         match self {
-            Slot::T0 => (offset_of!(Thread, t1), offset_of!(Thread, t2)),
-            Slot::T3 => (offset_of!(Thread, t4), offset_of!(Thread, t5)),
+            Spill::T0 => (offset_of!(Thread, t1), offset_of!(Thread, t2)),
+            Spill::T3 => (offset_of!(Thread, t4), offset_of!(Thread, t5)),
         }
     }
 }
@@ -342,7 +342,7 @@ pub enum Value {
     Number(u32),
 }
 
-pub fn emit_store(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, slot: Slot) {
+pub fn emit_store(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, slot: Spill) {
     let decoded = *decoded;
     let (kind_aux, size, flags) = match effect(&decoded) {
         Effect::Store(StoreShape { how, form, .. }) if trampoline_size(form).is_some() => {
@@ -368,7 +368,7 @@ pub fn emit_store(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, slot: 
 }
 
 /// Flags into a spill slot (lahf's and seto's format), keeping all registers.
-fn save_flags(b: &mut Builder<'_>, slot: Slot) {
+fn save_flags(b: &mut Builder<'_>, slot: Spill) {
     let (scratch, flags) = slot.for_flags();
     b.emit.save(scratch, RAX);
     b.emit.bytes(&[0x9f, 0x0f, 0x90, 0xc0]); // lahf; seto al
@@ -376,7 +376,7 @@ fn save_flags(b: &mut Builder<'_>, slot: Slot) {
     b.emit.load(RAX, scratch);
 }
 
-fn restore_flags(b: &mut Builder<'_>, slot: Slot) {
+fn restore_flags(b: &mut Builder<'_>, slot: Spill) {
     let (scratch, flags) = slot.for_flags();
     b.emit.save(scratch, RAX);
     b.emit.load(RAX, flags);
@@ -399,7 +399,7 @@ pub fn explicit(
     site: u32,
     size: u32,
     value: Value,
-    slot: Slot,
+    slot: Spill,
 ) {
     let flags_in = live::flags_before(i.pc);
     let flags_out = live::flags_before(i.next());
@@ -460,13 +460,13 @@ pub fn explicit(
             restore_flags(b, slot);
         }
         match slot {
-            Slot::T0 => {
+            Spill::T0 => {
                 b.mark(Flavour::Clean, pc, 0);
                 b.copy(i);
                 b.mark(Flavour::Clean, i.next(), 0);
             }
             // Part of a longer sequence: the access alone.
-            Slot::T3 => encode(b, &decoded),
+            Spill::T3 => encode(b, &decoded),
         }
         let jump = b.emit.jmp();
         b.emit.patch(jump, back);

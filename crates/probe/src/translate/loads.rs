@@ -11,7 +11,7 @@ use isa::scan::Class;
 use wire::record::kind;
 
 use super::build::{Builder, Instruction};
-use super::instrumented::{self, Slot, Value};
+use super::instrumented::{self, Spill, Value};
 use super::{emulate, implicit, order};
 use crate::site::{self, flag};
 
@@ -28,7 +28,7 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded) {
     let what = effect(decoded);
     // A locked instruction records what it read as its old bytes.
     if matches!(what, Effect::Rmw(_)) {
-        return instrumented::emit_store(b, i, decoded, Slot::T0);
+        return instrumented::emit_store(b, i, decoded, Spill::T0);
     }
     let implicit_load = loads(decoded).iter().any(|load| {
         matches!(
@@ -45,10 +45,10 @@ pub fn emit(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded) {
         // Reads and writes the same operand: the load first.
         (Some(size), Effect::Store(_)) => {
             note(b, i, decoded, size);
-            instrumented::emit_store(b, i, decoded, Slot::T0);
+            instrumented::emit_store(b, i, decoded, Spill::T0);
         }
-        (Some(size), _) => load(b, i, decoded, size, Slot::T0),
-        (None, Effect::Store(_)) => instrumented::emit_store(b, i, decoded, Slot::T0),
+        (Some(size), _) => load(b, i, decoded, size, Spill::T0),
+        (None, Effect::Store(_)) => instrumented::emit_store(b, i, decoded, Spill::T0),
         (None, _) if decoded.is_stack_instruction() => emulate::emit(b, i.pc, i.pc, emulate::What::Unsupported),
         (None, _) => b.copy(i),
     }
@@ -60,7 +60,7 @@ fn add_site(b: &mut Builder<'_>, i: Instruction) -> u32 {
 }
 
 /// An instruction that only reads its operand.
-fn load(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, size: u32, slot: Slot) {
+fn load(b: &mut Builder<'_>, i: Instruction, decoded: &Decoded, size: u32, slot: Spill) {
     let site = add_site(b, i);
     instrumented::explicit(b, i, decoded, site, size, Value::Number(size), slot);
 }
@@ -81,5 +81,5 @@ pub fn branch_target(b: &mut Builder<'_>, i: Instruction) {
             Err(_) => return emulate::emit(b, i.pc, i.pc, emulate::What::Unsupported),
         };
     debug_assert!(decoded.mnemonic() == Mnemonic::Mov);
-    load(b, i, &decoded, 8, Slot::T3);
+    load(b, i, &decoded, 8, Spill::T3);
 }

@@ -26,10 +26,10 @@ pub mod written;
 
 pub use locate::{Where, locate, undo};
 
-use crate::lock::SpinLock;
+use crate::lock::{LockName, SpinLock};
 use crate::thread::Thread;
 
-static ENGINE: SpinLock = SpinLock::new();
+static ENGINE: SpinLock = SpinLock::new(LockName::Engine);
 
 /// The engine lock: guards code caches, blocks, sites and instrumented instructions of this process.
 pub fn lock() -> &'static SpinLock {

@@ -10,3 +10,4 @@ mod step_instructions;
 mod step_processes;
 mod system_calls;
 mod timers;
+mod translated_code;

@@ -18,7 +18,7 @@ pub struct Tile {
 
 /// What is said first.
 #[derive(Debug)]
-pub struct Verdict {
+pub struct Headline {
     /// `bad`, `fair` (only things to improve, or not all explored), `good`.
     pub mood: &'static str,
     pub title: String,
@@ -27,10 +27,10 @@ pub struct Verdict {
 }
 
 /// `crashes` is how many of the findings a simulated power failure led to.
-pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Verdict {
+pub fn verdict(run: &Run, findings: &[&Finding], crashes: usize) -> Headline {
     let errors = findings.iter().filter(|finding| finding.severity >= Severity::Error).count();
     let total = findings.len();
-    let verdict = |mood, title: String, short: String| Verdict { mood, title, short, lead: lead(run, crashes) };
+    let verdict = |mood, title: String, short: String| Headline { mood, title, short, lead: lead(run, crashes) };
     let partial = run.crash.as_ref().is_some_and(|crash| !crash.complete) || run.interrupted;
     if crashes > 0 {
         let title = match crashes {

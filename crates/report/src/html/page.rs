@@ -9,7 +9,7 @@ use finding::severity::Severity;
 
 use super::campaign::Campaign;
 use super::escape::{prose, with_flags};
-use super::overview::{self, Tile, Verdict, command_line};
+use super::overview::{self, Headline, Tile, command_line};
 use super::run::Run;
 use super::section::{Section, SectionView};
 use super::{date, rule};
@@ -105,7 +105,7 @@ impl Report<'_> {
         let run = self.run;
         let sections = self.sections();
         let findings: Vec<&Finding> = sections.iter().map(|section| section.finding).collect();
-        let Verdict { mood, title, short, lead } = overview::verdict(run, &findings, self.evidence.len());
+        let Headline { mood, title, short, lead } = overview::verdict(run, &findings, self.evidence.len());
         let suppressed = match run.suppressed {
             0 => None,
             1 => Some("1 finding is suppressed and not shown".to_owned()),

@@ -3,6 +3,7 @@
 
 mod effects;
 mod lines;
+mod recovery;
 mod row;
 
-pub(crate) use row::{Commands, Row};
+pub(crate) use row::Commands;

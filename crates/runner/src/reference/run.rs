@@ -20,8 +20,9 @@ use trace::event::{EventKind, ExitStatus};
 use trace::{ReadError, TraceReader};
 use verdict::end::End;
 
+use crate::plan::OperationPlan;
 use crate::reference::error::ReferenceError;
-use crate::runner::{OperationPlan, Runner, RunnerError};
+use crate::runner::{Runner, RunnerError};
 use crash::assignment::Assignment;
 
 /// What the reference runs brought.
@@ -265,7 +266,7 @@ impl<'a> ReferenceRuns<'a> {
     }
 
     pub(crate) fn run(&mut self, byte_ranges: Vec<std::ops::Range<u64>>) -> Result<RunReport, ReferenceError> {
-        let limits = self.runner.plan().limits.clone();
+        let limits = self.runner.plan.limits.clone();
         if let Some(run) = self.runner.row(&byte_ranges, &limits)? {
             self.runner.changed_by(&run);
             return self.is_whole(run);

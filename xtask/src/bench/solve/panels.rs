@@ -17,7 +17,7 @@ const INK: &str = "#7a828b";
 
 /// What one strategy has reached: steps, each at its time, ascending.
 #[derive(Clone, Debug)]
-pub struct Line {
+pub struct Curve {
     pub colour: &'static str,
     pub steps: Vec<(f64, f64)>,
 }
@@ -25,7 +25,7 @@ pub struct Line {
 #[derive(Clone, Debug)]
 pub struct Panel {
     pub name: String,
-    pub lines: Vec<Line>,
+    pub lines: Vec<Curve>,
 }
 
 /// All panels; the horizontal axes go from 0 to `until`, the vertical ones from the least to the most of their panel.
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn steps_are_drawn_up_to_the_end_of_time() {
-        let line = Line { colour: "#123456", steps: vec![(0.0, 10.0), (2.0, 20.0), (9.0, 30.0)] };
+        let line = Curve { colour: "#123456", steps: vec![(0.0, 10.0), (2.0, 20.0), (9.0, 30.0)] };
         let panel = Panel { name: "one".to_owned(), lines: vec![line] };
         let text = svg("title", &[("a", "#123456")], "seconds", 4.0, &[panel]);
         assert!(text.contains("H108.0V"), "{text}");

@@ -8,7 +8,7 @@ use targets::pmdk_examples::EXAMPLES;
 
 use super::Context;
 use super::explored::{Explored, Subject, explore};
-use super::panels::{Line, Panel, svg};
+use super::panels::{Curve, Panel, svg};
 use crate::build;
 
 const STRATEGIES: [(&str, &str); 3] = [("pm-aware", "#d1495b"), ("breadth", "#3c78b4"), ("random", "#5a9a4a")];
@@ -75,7 +75,7 @@ pub fn run(context: &Context, plot: Option<&Path>) -> anyhow::Result<()> {
         let cells: Vec<String> = counts.iter().map(f64::to_string).collect();
         let runs: Vec<String> = explored.iter().map(|explored| explored.number("runs").to_string()).collect();
         println!("| {} | {first} | {} | {} |", subject.name, cells.join(" | "), runs.join(" | "));
-        let line = |((_, colour), steps): (&(&str, &'static str), Vec<(f64, f64)>)| Line { colour, steps };
+        let line = |((_, colour), steps): (&(&str, &'static str), Vec<(f64, f64)>)| Curve { colour, steps };
         panels.push(Panel { name: subject.name, lines: STRATEGIES.iter().zip(lines).map(line).collect() });
     }
     let [aware, breadth, random] = sums;

@@ -19,8 +19,9 @@ Examples:
   fencepost fleet slurm --nodes 8 --partition=short --time=4:00:00 -- fs check --ace seq-2 --mkfs ... --fuse ...
   fencepost fleet slurm --nodes 2 --print -- check -- ./kv pool
 
-Options of sbatch come last, before `--`. Without --url the script starts a Redis server on its first node, with a
-password that it makes up, and ends it. All nodes need Fencepost, the target and the current directory under the same path.";
+Options of sbatch come last, before `--`. Without --url, the script starts a Redis server with a
+random password on its first node, and stops it at the end. Fencepost, the target and the current
+directory must have the same path on all nodes.";
 
 /// Run a campaign as a job of Slurm: writes one batch script and submits it.
 #[derive(Args, Debug)]
@@ -32,10 +33,10 @@ pub struct Slurm {
     /// Workers on each node.
     #[arg(long, value_name = "N", default_value_t = 1)]
     workers: u32,
-    /// Units that a worker performs at a time. [default: the number of processors]
+    /// Number of units that a worker runs in parallel. [default: the number of processors]
     #[arg(long, value_name = "N")]
     jobs: Option<u32>,
-    /// A campaign on a Redis that is there already: redis://HOST[:PORT]/CAMPAIGN, or @FILE for a file with the URL.
+    /// Use an existing Redis: redis://HOST[:PORT]/CAMPAIGN, or @FILE for a file with the URL.
     #[arg(long, value_name = "URL")]
     url: Option<String>,
     /// Where to write the script.

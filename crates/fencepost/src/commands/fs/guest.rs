@@ -13,7 +13,7 @@ use fs::workload::Workload;
 use fuse::judge::TreeJudge;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use recover::command::Command;
-use runner::runner::ServedTree;
+use runner::plan::ServedTree;
 use tempfile::TempDir;
 use trace::TraceReader;
 use vm::debian;
@@ -38,8 +38,7 @@ pub struct GuestOptions {
     /// The modules of the kernel: its folder lib/modules/VERSION.
     #[arg(long, value_name = "DIR", requires = "kernel")]
     modules: Option<PathBuf>,
-    /// A module that lies elsewhere, such as your file system, with its parameters if it has some ('my.ko debug=1'). May be given several
-    /// times.
+    /// A module that lies elsewhere, such as your file system, with its parameters, if any ('my.ko debug=1'). Repeatable.
     #[arg(long = "module", value_name = "FILE", requires = "kernel")]
     module: Vec<String>,
     /// The type of the file system.

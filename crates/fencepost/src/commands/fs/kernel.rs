@@ -13,7 +13,7 @@ Examples:
   fencepost fs kernel
   fencepost fs check --kernel debian --fs ext4 --mkfs 'mkfs.ext4 -q {device}' --needs-fsync
 
-Nothing is installed: the package is downloaded with apt-get and unpacked into a folder of yours.";
+Nothing is installed: the package is downloaded with apt-get and unpacked into that folder.";
 
 /// Fetch Debian's cloud kernel, for `fencepost fs check --kernel debian`.
 #[derive(Args, Debug)]

@@ -26,7 +26,7 @@ use operation::boundaries::{BoundarySource, OperationBoundaries};
 use record::request::{Request, Stream};
 use recover::command::{Command, Input};
 use recover::limits::Limits;
-use runner::runner::ServedTree;
+use runner::plan::ServedTree;
 use supervise::memory_file;
 use supervise::temporary::Temporary;
 use trace::TraceReader;

@@ -1,4 +1,4 @@
-//! `fencepost fuzz`: workloads that nobody wrote, towards code that works on persistent memory.
+//! `fencepost fuzz`: generates workloads that reach new PM code, and checks each of them.
 
 mod cover;
 pub(super) mod discover;
@@ -34,8 +34,8 @@ Examples:
   fencepost fuzz replay --out fuzz-out 000012            run a test case again
   fencepost fuzz cover fuzz-out                          PM code that it has not reached
 
-Fencepost runs the program with ever new inputs: without a pool, on pools that earlier runs left, and
-on crash images of those. It keeps inputs that reach new PM code, lints them and tests their crash
+Fencepost runs the program with new inputs: without a pool, on pools that earlier runs left, and on
+crash images of those. It keeps inputs that reach new PM code, lints them and tests their crash
 states, and reports every root cause once. The same command continues the campaign in --out.";
 
 /// Generate inputs that reach new PM code, and check each of them.
@@ -82,7 +82,7 @@ pub struct FuzzOptions {
     /// Stop at the first finding.
     #[arg(long)]
     until_found: bool,
-    /// Work in slices of N executions, sixteen in a round, that exchange what they found after it: the result then does not depend on
+    /// Run in slices of N executions that exchange results after each round of sixteen: the result then does not depend on
     /// the number of jobs or machines. [default with --fleet: 2000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     slice: Option<u64>,
@@ -126,10 +126,10 @@ pub struct FuzzOptions {
     /// Output format of findings.
     #[arg(long, value_enum, default_value_t = FindingFormat::Human, value_name = "FORMAT")]
     message_format: FindingFormat,
-    /// Write an HTML report there, with a plot of what was covered when.
+    /// Write an HTML report to FILE, with a plot of coverage over time.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// How progress is shown, on standard error.
+    /// How to show progress on standard error.
     #[arg(long, value_enum, value_name = "STYLE", default_value_t)]
     progress: ProgressStyle,
     /// The program, and its arguments; `@@` stands for a file with the input.

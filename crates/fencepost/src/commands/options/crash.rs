@@ -14,7 +14,7 @@ use crash::points::Density;
 use crash::strategy::StrategySpec;
 use evidence::bundle::FOLDER;
 use persistency::model::{Fences, ModelKind};
-use runner::runner::EngineChoice;
+use runner::plan::EngineChoice;
 
 use crate::exit::Exit;
 use crate::render;

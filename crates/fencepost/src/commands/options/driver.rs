@@ -33,7 +33,7 @@ pub enum OpProtocol {
     Line,
     /// RESP; operations are inline commands.
     Redis,
-    /// The text protocol; data stands on the line of its command.
+    /// The text protocol; data is on the line of its command.
     Memcached,
 }
 

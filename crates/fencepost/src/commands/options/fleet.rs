@@ -26,10 +26,10 @@ pub struct FleetOptions {
     /// file with the URL.
     #[arg(long, value_name = "URL")]
     fleet: Option<String>,
-    /// Give the units of a worker that is silent for so long to another one.
+    /// Give the units of a worker that is silent for this long to another one.
     #[arg(long, value_name = "TIME", default_value = "30s", value_parser = duration, requires = "fleet")]
     lease: Duration,
-    /// Variable of the environment that recoveries on other machines need. Repeatable.
+    /// Environment variable to pass to recoveries on other machines. Repeatable.
     #[arg(long, value_name = "NAME", requires = "fleet")]
     fleet_env: Vec<String>,
 }

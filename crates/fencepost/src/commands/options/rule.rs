@@ -38,7 +38,7 @@ pub struct RuleOptions {
     /// Blame the callers of functions whose name matches; functions that only flush and fence are known without it. Repeatable.
     #[arg(long = "wrapper", alias = "wrappers", value_name = "NAME")]
     wrappers: Vec<String>,
-    /// Show performance findings that lie wholly inside libpmemobj.
+    /// Show performance findings that are entirely inside libpmemobj.
     #[arg(long)]
     library_findings: bool,
 }

@@ -1,7 +1,7 @@
 //! The coverage statement: what was looked at, and what was left out.
 
 use check::checked::Checked;
-use runner::runner::JudgedBy;
+use runner::plan::JudgedBy;
 
 use report::number::{counted, in_part, separated};
 

@@ -18,7 +18,7 @@ Examples:
 /// Version of the JSON object; raised when a key changes its meaning or goes away.
 const JSON_VERSION: u32 = 1;
 
-/// Say what a recording holds: events by kind, threads, pools, instructions.
+/// Summarise a recording: events by kind, threads, pools, instructions.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Stat {
