@@ -8,5 +8,4 @@ mod probe_host;
 mod request;
 mod step_instructions;
 mod step_processes;
-mod system_calls;
 mod timers;
