@@ -6,7 +6,7 @@
 
 use std::hash::Hasher;
 
-use rustc_hash::FxHasher;
+use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use serde::{Deserialize, Serialize};
 use trace::event::{CodeAddr, PoolId};
 
@@ -122,15 +122,11 @@ impl Conditions {
     /// In a fixed order, each once.
     pub fn new(orders: Vec<Order>, guardians: Vec<Guardian>, counts: Counts) -> Self {
         let places = orders.iter().flat_map(|order| [order.first, order.second]);
-        let mut spans: Vec<Span> = places.chain(guardians.iter().map(|guardian| guardian.span)).collect();
+        let (spans, span_numbers) = numbered(places.chain(guardians.iter().map(|guardian| guardian.span)));
         let told = orders.iter().map(|order| order.evidence).chain(guardians.iter().map(|guardian| guardian.evidence));
-        let mut code: Vec<CodeAddr> = told.flat_map(|(first, second)| [first, second]).collect();
-        spans.sort_unstable();
-        spans.dedup();
-        code.sort_unstable();
-        code.dedup();
-        let span = |span: Span| SpanNo(spans.binary_search(&span).expect("it was put there") as u32);
-        let instruction = |at: CodeAddr| code.binary_search(&at).expect("it was put there") as u32;
+        let (code, code_numbers) = numbered(told.flat_map(|(first, second)| [first, second]));
+        let span = |span: Span| SpanNo(span_numbers[&span]);
+        let instruction = |at: CodeAddr| code_numbers[&at];
         let evidence = |(first, second): (CodeAddr, CodeAddr)| (instruction(first), instruction(second));
         let mut order_rows: Vec<OrderRow> = orders
             .iter()
@@ -284,6 +280,14 @@ impl Conditions {
         }
         hasher.finish()
     }
+}
+
+/// Each of these once, ascending, and its place there. There are millions of orders between few places.
+fn numbered<T: Copy + Ord + std::hash::Hash>(all: impl Iterator<Item = T>) -> (Vec<T>, FxHashMap<T, u32>) {
+    let mut each: Vec<T> = all.collect::<FxHashSet<T>>().into_iter().collect();
+    each.sort_unstable();
+    let numbers = each.iter().copied().zip(0..).collect();
+    (each, numbers)
 }
 
 #[cfg(test)]

@@ -205,12 +205,26 @@ impl<'t> CrashPoint<'t> {
 
     /// Is this one of the states of this point?
     pub fn check(&self, state: &CrashState) -> Result<(), PointError> {
-        state.lines.iter().try_for_each(|&(id, content)| match self.line(id) {
-            Some(line) => line.check(content),
-            None if content == Content::default() => Ok(()),
-            None => Err(PointError::Impossible { line: id, pending: 0, content }),
+        let mut rest = &self.lines[..];
+        state.lines.iter().try_for_each(|&(id, content)| {
+            rest = from(rest, id);
+            match rest.first().filter(|line| line.id() == id) {
+                Some(line) => line.check(content),
+                None if content == Content::default() => Ok(()),
+                None => Err(PointError::Impossible { line: id, pending: 0, content }),
+            }
         })
     }
+}
+
+/// The lines from `id` on. Looks near the beginning first: states of a program that never flushes name ten thousands of lines, one after the other.
+fn from<'a, 't>(lines: &'a [LineView<'t>], id: LineId) -> &'a [LineView<'t>] {
+    let mut reach = 1;
+    while lines.get(reach - 1).is_some_and(|line| line.id() < id) {
+        reach *= 2;
+    }
+    let near = &lines[..reach.min(lines.len())];
+    &lines[near.partition_point(|line| line.id() < id)..]
 }
 
 /// Equal factors are multiplied as one power: points with many lines have few different counts.

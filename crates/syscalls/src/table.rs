@@ -4,7 +4,7 @@
 //! name, the count of arguments, and the pointers among them; a call without pointers has an empty list.
 //!
 //! To add a call: a row here, a prototype in `crates/record/src/step/prototypes.txt`, and, if it can be tried, a line in
-//! `crates/record/tests/programs/other_calls.c`; `tests/tried.rs` asks for it.
+//! `targets/conformance/syscalls/other_calls.c`; `tests/tried.rs` asks for it.
 
 use crate::facts::Length::{self, Argument, Bits, Fixed, Items, Pages, Plus, Pointed, Result, ResultItems, ResultPlus};
 use crate::facts::{Access, Entry, Shape, Use};

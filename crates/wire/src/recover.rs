@@ -70,27 +70,27 @@ pub mod reference {
 /// Bits of [`Recovery::flags`].
 pub mod flag {
     /// The run had several threads: what it read may depend on their timing.
-    pub const THREADS: u32 = 1;
+    pub const THREADS: u32 = 1 << 0;
     /// Something was read in a way that the notes cannot tell.
-    pub const INCOMPLETE: u32 = 2;
+    pub const INCOMPLETE: u32 = 1 << 1;
     /// A pool's length or place in the file system changed.
-    pub const FILES_CHANGED: u32 = 4;
+    pub const FILES_CHANGED: u32 = 1 << 2;
     /// There was no room for more notes.
-    pub const FULL: u32 = 8;
+    pub const FULL: u32 = 1 << 3;
     /// The run was ended: its wall-clock time was over.
-    pub const HUNG: u32 = 16;
+    pub const HUNG: u32 = 1 << 4;
     /// The run was ended: it wrote too much.
-    pub const OUTPUT: u32 = 32;
+    pub const OUTPUT: u32 = 1 << 5;
     /// A fork was refused: too many processes.
-    pub const PROCESSES: u32 = 64;
-    /// Memory was refused: the run has used what it may.
-    pub const MEMORY: u32 = 256;
-    /// Files or names beside the pools changed.
-    pub const TREE_CHANGED: u32 = 512;
+    pub const PROCESSES: u32 = 1 << 6;
     /// Processes were still there when the first one had ended; they were killed when they had nothing to do.
-    pub const LEFT_RUNNING: u32 = 128;
+    pub const LEFT_RUNNING: u32 = 1 << 7;
+    /// Memory was refused: the run has used what it may.
+    pub const MEMORY: u32 = 1 << 8;
+    /// Files or names beside the pools changed.
+    pub const TREE_CHANGED: u32 = 1 << 9;
     /// A file outside of the private directories was changed, or opened for it.
-    pub const OUTSIDE: u32 = 512;
+    pub const OUTSIDE: u32 = 1 << 10;
 }
 
 /// What runs have done with a mapping, in [`Recovery::dense`].

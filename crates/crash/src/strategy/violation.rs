@@ -27,22 +27,19 @@ pub struct Broken {
     pub evidence: (CodeAddr, CodeAddr),
 }
 
-/// A condition that this state of the point breaks, of several the one whose stores are the newest.
+/// A condition that this state of the point breaks, of several the one whose stores are the newest. Never looks at all pairs of stores: a program
+/// that does not flush has a hundred thousand pending ones.
 pub fn broken(view: &PointView<'_>, conditions: &Conditions, state: &CrashState) -> Option<Broken> {
     let touched = Touched::new(view, conditions, EventId(0), usize::MAX);
-    let has = |store: &Store| {
-        let line = view.crash_point().line(store.line).expect("stores are those of the point");
-        has_store(line, state.content(line), store.place)
-    };
-    let mut found: Option<(Reverse<(EventId, EventId)>, Pair)> = None;
-    touched.for_each_pair(conditions, |pair| {
-        let (x, y) = (&touched.stores[pair.x], &touched.stores[pair.y]);
-        let newest = Reverse((x.event.max(y.event), x.event.min(y.event)));
-        if has(y) && !has(x) && found.is_none_or(|(known, _)| newest < known) {
-            found = Some((newest, pair));
-        }
-    });
-    let (_, pair) = found?;
+    let is_there: Vec<bool> = view
+        .lines()
+        .iter()
+        .flat_map(|line| {
+            let content = state.content(line);
+            (0..line.stores().len() as u32).map(move |place| has_store(line, content, place))
+        })
+        .collect();
+    let pair = touched.newest_broken(conditions, &is_there)?;
     let order = if pair.is_order { conditions.between(pair.first, pair.second) } else { None };
     let rule = order.map_or(ConditionRule::Pa1, |order| order.rule);
     let (missing, present) = (touched.stores[pair.x].event, touched.stores[pair.y].event);
@@ -226,6 +223,54 @@ impl Touched {
                 }
             }
         }
+    }
+
+    /// Of the pairs with `x` missing and `y` there, the one whose stores are the newest.
+    fn newest_broken(&self, conditions: &Conditions, is_there: &[bool]) -> Option<Pair> {
+        let newest = |at: usize, there: bool| {
+            let own = self.places[at].stores.iter().copied().filter(|&store| is_there[store] == there);
+            own.max_by_key(|&store| self.stores[store].event)
+        };
+        // Of every place the newest store that is missing, and the newest that is there.
+        let missing: Vec<Option<usize>> = (0..self.places.len()).map(|at| newest(at, false)).collect();
+        let there: Vec<Option<usize>> = (0..self.places.len()).map(|at| newest(at, true)).collect();
+        let mut found: Option<((EventId, EventId), Pair)> = None;
+        // Whether no older stores of these places would be a better pair.
+        let mut look = |first: usize, second: usize, is_order: bool| {
+            let (Some(x), Some(y)) = (missing[first], there[second]) else { return false };
+            let is_newest = self.can_break(x, y);
+            let (xs, ys) = match is_newest {
+                true => (std::slice::from_ref(&x), std::slice::from_ref(&y)),
+                false => (&self.places[first].stores[..], &self.places[second].stores[..]),
+            };
+            for (&x, &y) in xs.iter().flat_map(|x| ys.iter().map(move |y| (x, y))) {
+                let events = (self.stores[x].event, self.stores[y].event);
+                let age = (events.0.max(events.1), events.0.min(events.1));
+                if !is_there[x] && is_there[y] && self.can_break(x, y) && found.is_none_or(|(known, _)| age > known) {
+                    let (first, second) = (self.places[first].place, self.places[second].place);
+                    found = Some((age, Pair { x, y, first, second, is_order }));
+                }
+            }
+            is_newest
+        };
+        let firsts: Vec<usize> = (0..self.places.len()).filter(|&at| missing[at].is_some()).collect();
+        let names: Vec<SpanNo> = firsts.iter().map(|&at| self.places[at].place).collect();
+        for second in (0..self.places.len()).filter(|&at| there[at].is_some()) {
+            for at in conditions.before_among(self.places[second].place, &names) {
+                look(firsts[at], second, true);
+            }
+        }
+        let mut seconds: Vec<usize> = self.guardians.iter().copied().filter(|&at| there[at].is_some()).collect();
+        seconds.sort_by_key(|&at| Reverse(there[at].map(|store| self.stores[store].event)));
+        let span = |at: usize| conditions.span(self.places[at].place);
+        for &first in self.guardians.iter().filter(|&&at| missing[at].is_some()) {
+            for &second in seconds.iter().filter(|&&second| !span(first).overlaps(span(second))) {
+                if look(first, second, false) {
+                    break;
+                }
+            }
+        }
+        Some(found?.1)
     }
 
     /// Is there a state with `y` and without `x`? Of one line a prefix is in PM.

@@ -252,9 +252,12 @@ fn of_every_kind_the_first_fourth_and_last_are_chosen() {
                 for state in states {
                     view.crash_point().check(state).unwrap();
                     let breaks = |(x, y): &(Pending, Pending)| has(&view, state, *y) && !has(&view, state, *x);
-                    let is_broken = pairs.iter().any(breaks);
+                    let age = |x: EventId, y: EventId| (x.max(y), x.min(y));
+                    let newest = pairs.iter().filter(|pair| breaks(pair)).map(|(x, y)| age(x.3, y.3)).max();
+                    let is_broken = newest.is_some();
                     assert!(is_broken || pieces.iter().any(breaks), "{state:?} at {} of {seed}", point.at.0);
-                    assert_eq!(broken(&view, &conditions, state).is_some(), is_broken);
+                    let found = broken(&view, &conditions, state);
+                    assert_eq!(found.map(|found| age(found.missing, found.present)), newest);
                 }
             }
         }

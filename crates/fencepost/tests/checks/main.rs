@@ -17,5 +17,6 @@ mod ops_cli;
 mod ops_commands;
 mod ops_luck;
 mod ops_reference;
+mod ops_servers;
 mod ops_windows;
 mod stopping;

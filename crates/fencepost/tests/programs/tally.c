@@ -2,6 +2,8 @@
 //   put CELL VALUE, get CELL    the number is flushed, and is counted by another line
 //   sum                         of all, and how many were put
 //   die CELL, fail CELL         SIGSEGV, exit code 3, where the cell is not zero; after a line of output
+//   bump CELL, count            looks at the cell and counts one put more; how many were put
+//   grow, size                  a page more at the end of the pool, with a number in it; how long the pool is
 //   mark, marked                makes a file in the working directory; is it there?
 //   draw, drawn                 keeps a random number and the time in the pool; are they those of the last draw?
 #include <fcntl.h>
@@ -52,6 +54,21 @@ int main(int argc, char **argv) {
         fflush(stdout);
         if (cell->word && *what == 'd') raise(SIGSEGV);
         if (cell->word) return 3;
+    } else if (!strcmp(what, "bump")) {
+        unsigned long seen = (unsigned long)cell->word;
+        put(puts, puts->word + 1);
+        printf("%lu\n", seen);
+    } else if (!strcmp(what, "count")) {
+        printf("%lu\n", (unsigned long)puts->word);
+    } else if (!strcmp(what, "grow")) {
+        const off_t page = 4096, end = (lseek(fd, 0, SEEK_END) + page - 1) / page * page + page;
+        if (ftruncate(fd, end)) return 95;
+        struct line *last = mmap(0, (size_t)page, PROT_READ | PROT_WRITE, MAP_SHARED, fd, end - page);
+        if (last == MAP_FAILED) return 96;
+        put(last, 7);
+        printf("ok\n");
+    } else if (!strcmp(what, "size")) {
+        printf("%ld\n", (long)lseek(fd, 0, SEEK_END));
     } else if (!strcmp(what, "mark")) {
         close(open("mark", O_WRONLY | O_CREAT, 0600));
         printf("ok\n");

@@ -8,6 +8,5 @@ mod probe_host;
 mod request;
 mod step_instructions;
 mod step_processes;
-mod system_calls;
 mod timers;
 mod translated_code;

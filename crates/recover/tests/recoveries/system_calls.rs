@@ -35,7 +35,7 @@ fn every_call_of_a_recovery_is_answered_as_natively() {
 
 #[test]
 fn calls_that_need_rights_or_new_kernels_are_answered_as_natively() {
-    answers_as_natively("crates/record/tests/programs/other_calls.c", "other_calls");
+    answers_as_natively("targets/conformance/syscalls/other_calls.c", "other_calls");
 }
 
 fn answers_as_natively(source: &str, name: &str) {

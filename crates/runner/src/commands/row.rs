@@ -329,6 +329,10 @@ impl Commands {
         dirtied: &[LineId],
         changed: &FxHashSet<LineId>,
     ) -> Result<Option<Vec<(LineId, LineBytes)>>, RunnerError> {
+        // First: what is loaded from now on is as the run has left it.
+        let before: Option<FxHashMap<LineId, LineBytes>> =
+            changed.iter().map(|&line| Some((line, self.lines.known(line)?))).collect();
+        let Some(before) = before else { return Ok(None) };
         let mut once = FxHashSet::default();
         let mut seen = Vec::with_capacity(reads.len() + dirtied.len());
         let read = reads.iter().filter_map(|read| match read {
@@ -339,11 +343,10 @@ impl Commands {
             if !once.insert(line) {
                 continue;
             }
-            let bytes = match changed.contains(&line) {
-                true => self.lines.known(line),
-                false => Some(self.lines.get(slot, line)?),
+            let bytes = match before.get(&line) {
+                Some(bytes) => *bytes,
+                None => self.lines.get(slot, line)?,
             };
-            let Some(bytes) = bytes else { return Ok(None) };
             seen.push((line, bytes));
         }
         Ok(Some(seen))

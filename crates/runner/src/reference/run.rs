@@ -23,7 +23,7 @@ use verdict::end::End;
 use crate::plan::OperationPlan;
 use crate::reference::error::ReferenceError;
 use crate::runner::{Runner, RunnerError};
-use crash::assignment::Assignment;
+use persistency::states::{Base, CrashState};
 
 /// What the reference runs brought.
 #[derive(Debug)]
@@ -261,7 +261,8 @@ impl<'a> ReferenceRuns<'a> {
         }
         self.walk.advance_to(at)?;
         let view = self.walk.view();
-        let image = view.image(&Assignment::everything(&view).state(&view))?;
+        let everything = CrashState { base: Base::Everything, lines: Vec::new() };
+        let image = view.image(&everything)?;
         Ok(self.runner.show(&image)?)
     }
 

@@ -1,5 +1,5 @@
-//! Every call that gets a pointer is made by a program that runs recorded, with `--loads`, and as a recovery: the one in the conformance suite,
-//! the other in the tests of `record`; both in those of `recover`.
+//! Every call that gets a pointer is made by a program that runs recorded and with `--loads` (the conformance suite), and as a recovery (the tests of
+//! `recover`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 use syscalls::TABLE;
 
 /// Programs that make calls with everything in a pool.
-const PROGRAMS: [&str; 2] = ["targets/conformance/syscalls/each_call.c", "crates/record/tests/programs/other_calls.c"];
+const PROGRAMS: [&str; 2] = ["targets/conformance/syscalls/each_call.c", "targets/conformance/syscalls/other_calls.c"];
 
 /// Calls that no test makes with a pointer into a pool, and why.
 const NOT_TRIED: [(&str, &str); 9] = [

@@ -1,5 +1,10 @@
-// System calls that targets/conformance/syscalls/each_call.c does not make: many need rights, devices or kernels that a test cannot count on. Each is made twice, with its
-// buffers in ordinary memory and in the pool: result, error and buffers must be the same. Nothing here changes the machine.
+//@ build: c
+//@ cflags: -O1
+//@ pool: varies
+//@ compare: lengths
+// System calls that each_call.c does not make: many need rights, devices or kernels that a test cannot count on. Each is made twice, with its buffers in
+// ordinary memory and in the pool: result, error and buffers must be the same. Nothing here changes the machine. Also run with --loads
+// (other_calls_loads.c) and as a recovery (crates/recover/tests).
 #include "pm.h"
 #include <linux/aio_abi.h>
 #include <sched.h>
