@@ -3,15 +3,14 @@
 use batsat::{Callbacks, Lit, Solver as Sat, SolverInterface, lbool};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::time::Instant;
 
 use crate::expr::{Arena, Expr, Node, Op};
+use crate::solver::QueryLimit;
 
 /// Ends the search when its work is done, which is the same on every machine; or when its time is over.
 #[derive(Debug)]
 pub struct Until {
-    /// The clock.
-    time: Instant,
+    limit: QueryLimit,
     /// Steps that are left.
     work: Cell<u64>,
     by_clock: Cell<bool>,
@@ -21,7 +20,7 @@ impl Callbacks for Until {
     fn stop(&self) -> bool {
         let left = self.work.get();
         self.work.set(left.saturating_sub(1));
-        if left.is_multiple_of(CLOCK) && Instant::now() >= self.time {
+        if left.is_multiple_of(CLOCK) && self.limit.is_over() {
             self.by_clock.set(true);
         }
         left == 0 || self.by_clock.get()
@@ -52,9 +51,9 @@ impl std::fmt::Debug for Blaster<'_> {
 const MOST_CLAUSES: usize = 4_000_000;
 
 impl<'a> Blaster<'a> {
-    /// Gives up after `work` steps of the search, or at this time.
-    pub fn new(arena: &'a Arena, work: u64, until: Instant) -> Self {
-        let until = Until { time: until, work: Cell::new(work), by_clock: Cell::new(false) };
+    /// Gives up after `work` steps of the search, or when the limit is over.
+    pub fn new(arena: &'a Arena, work: u64, limit: QueryLimit) -> Self {
+        let until = Until { limit, work: Cell::new(work), by_clock: Cell::new(false) };
         let mut sat = Sat::new(batsat::SolverOpts::default(), until);
         let yes = Lit::new(sat.new_var_default(), true);
         sat.add_clause_reuse(&mut vec![yes]);
@@ -62,8 +61,8 @@ impl<'a> Blaster<'a> {
     }
 
     /// The condition must hold. False: the query has become too large, or its time is over.
-    pub fn require(&mut self, condition: Expr, until: Instant) -> bool {
-        if !self.build(condition, until) {
+    pub fn require(&mut self, condition: Expr) -> bool {
+        if !self.build(condition) {
             return false;
         }
         let bit = self.bits[&condition][0];
@@ -111,14 +110,14 @@ impl<'a> Blaster<'a> {
         Lit::new(self.sat.new_var_default(), true)
     }
 
-    fn build(&mut self, expr: Expr, until: Instant) -> bool {
+    fn build(&mut self, expr: Expr) -> bool {
         let mut stack = vec![expr];
         while let Some(&top) = stack.last() {
             if self.bits.contains_key(&top) {
                 stack.pop();
                 continue;
             }
-            if self.clauses > MOST_CLAUSES || Instant::now() >= until {
+            if self.clauses > MOST_CLAUSES || self.sat.cb().limit.is_over() {
                 return false;
             }
             let node = *self.arena.node(top);

@@ -2,7 +2,9 @@
 //! campaign can do the same with its corpus.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
+use record::stop::StopRequest;
 use rustc_hash::{FxHashMap, FxHashSet, FxHasher};
 use std::hash::{Hash, Hasher};
 
@@ -156,6 +158,11 @@ impl Explorer {
 
     pub fn stages(&self) -> &Stages {
         &self.stages
+    }
+
+    /// When queries end that nobody waits for any more.
+    pub fn end_queries(&mut self, deadline: Instant, stop: Option<&'static StopRequest>) {
+        (self.stages.limit.deadline, self.stages.limit.stop) = (Some(deadline), stop);
     }
 
     /// Branches that wait.

@@ -99,6 +99,7 @@ impl Session {
     pub fn run(&mut self, mut each: impl FnMut(&Found<'_>) -> bool) -> Result<Ended, SessionError> {
         let start = Instant::now();
         let until = start + self.limits.time;
+        self.explorer.end_queries(until, self.runner.stop);
         let mut input = self.runner.shape().seed.clone();
         let mut proposal: Option<Proposal> = None;
         loop {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use rustc_hash::FxHashSet;
 
 use crate::expr::{Arena, Expr, Op};
-use crate::solver::{Answer, Solver, Unknown};
+use crate::solver::{Answer, QueryLimit, Solver, Unknown};
 
 /// Solvers that are looked for, with the options that they need to read a script from standard input.
 const KNOWN: [(&str, &[&str]); 3] =
@@ -107,9 +107,10 @@ impl Solver for Process {
         &self.program
     }
 
-    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer {
+    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: &QueryLimit) -> Answer {
         let script = script(arena, conditions);
-        match self.ask(&script, Instant::now() + limit) {
+        let until = Instant::now() + limit.time;
+        match self.ask(&script, limit.deadline.map_or(until, |deadline| deadline.min(until))) {
             Err(why) => Answer::Unknown(why),
             Ok(text) => parse(&text),
         }
@@ -249,7 +250,7 @@ mod tests {
         let condition = arena.input(0);
         let wanted = arena.constant(8, 0x41);
         let condition = arena.eq(condition, wanted);
-        process.solve(&arena, &[condition], limit)
+        process.solve(&arena, &[condition], &QueryLimit::of(limit))
     }
 
     #[test]

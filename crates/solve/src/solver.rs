@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use record::stop::StopRequest;
 use rustc_hash::FxHashSet;
 
 use crate::blast::Blaster;
@@ -14,11 +15,34 @@ use crate::path::{Kind, Path};
 /// Something that finds bytes for which conditions hold.
 pub trait Solver: Send {
     fn name(&self) -> &str;
-    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer;
+    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: &QueryLimit) -> Answer;
 
     /// What the last query took, in clauses or the like: the same on every machine.
     fn cost(&self) -> u64 {
         0
+    }
+}
+
+/// How long a query may take.
+#[derive(Clone, Copy, Debug)]
+pub struct QueryLimit {
+    /// For each; the embedded solver counts work instead, which is the same on every machine.
+    pub time: Duration,
+    /// Afterwards nobody waits for an answer.
+    pub deadline: Option<Instant>,
+    /// The user's wish to end.
+    pub stop: Option<&'static StopRequest>,
+}
+
+impl QueryLimit {
+    pub fn of(time: Duration) -> QueryLimit {
+        QueryLimit { time, deadline: None, stop: None }
+    }
+
+    /// Does nobody wait for an answer any more?
+    pub fn is_over(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+            || self.stop.is_some_and(|stop| stop.count() > 0)
     }
 }
 
@@ -59,15 +83,16 @@ impl Solver for Embedded {
         "embedded"
     }
 
-    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: Duration) -> Answer {
+    fn solve(&mut self, arena: &Arena, conditions: &[Expr], limit: &QueryLimit) -> Answer {
         // Work is the same on every machine, time is not: the clock only ends what is far beyond.
-        let until = Instant::now() + (limit * CLOCK_FACTOR).max(LEAST_CLOCK);
-        let work = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX).saturating_mul(WORK_PER_MILLISECOND);
-        let mut blaster = Blaster::new(arena, work, until);
-        let fits = conditions.iter().all(|&condition| blaster.require(condition, until));
+        let late = Instant::now() + (limit.time * CLOCK_FACTOR).max(LEAST_CLOCK);
+        let work = u64::try_from(limit.time.as_millis()).unwrap_or(u64::MAX).saturating_mul(WORK_PER_MILLISECOND);
+        let limit = QueryLimit { deadline: Some(limit.deadline.map_or(late, |deadline| deadline.min(late))), ..*limit };
+        let mut blaster = Blaster::new(arena, work, limit);
+        let fits = conditions.iter().all(|&condition| blaster.require(condition));
         self.clauses = blaster.clauses() as u64;
         if !fits {
-            return Answer::Unknown(if Instant::now() < until { Unknown::Work } else { Unknown::Time });
+            return Answer::Unknown(if limit.is_over() { Unknown::Time } else { Unknown::Work });
         }
         match blaster.solve() {
             Some(true) => Answer::Solved(blaster.bytes()),
@@ -111,7 +136,8 @@ pub struct Solved {
 /// The stages, cheapest first.
 pub struct Stages {
     solvers: Vec<Box<dyn Solver>>,
-    limit: Duration,
+    /// Of each query.
+    pub limit: QueryLimit,
     cache: HashMap<Vec<u64>, Answer>,
     pub counts: HashMap<SolverStage, u64>,
     pub time: Duration,
@@ -134,6 +160,7 @@ impl Stages {
     /// The solvers are asked in turn until one knows.
     pub fn new(solvers: Vec<Box<dyn Solver>>, limit: Duration) -> Stages {
         let (counts, cache) = Default::default();
+        let limit = QueryLimit::of(limit);
         Stages { solvers, limit, cache, counts, time: Duration::ZERO, cost: 0, failures: Vec::new() }
     }
 
@@ -240,9 +267,11 @@ impl Stages {
         }
         let mut last = Answer::Unknown(Unknown::Work);
         for solver in &mut self.solvers {
-            last = solver.solve(arena, conditions, self.limit);
+            last = solver.solve(arena, conditions, &self.limit);
             self.cost += solver.cost();
             match &last {
+                // That the time is over is no failure of the solver.
+                Answer::Unknown(_) if self.limit.is_over() => return (last, false),
                 Answer::Unknown(why) => {
                     if self.failures.len() < MOST_FAILURES && !self.failures.contains(why) {
                         self.failures.push(why.clone());
@@ -324,7 +353,7 @@ mod tests {
             "always"
         }
 
-        fn solve(&mut self, _: &Arena, _: &[Expr], _: Duration) -> Answer {
+        fn solve(&mut self, _: &Arena, _: &[Expr], _: &QueryLimit) -> Answer {
             Answer::Solved(self.0.clone())
         }
     }
@@ -344,6 +373,23 @@ mod tests {
         assert_eq!((solved.input.as_slice(), solved.stage), ([7, 7, b'x', b'y'].as_slice(), SolverStage::Solver));
     }
 
+    #[test]
+    fn a_query_ends_when_nobody_waits_for_it() {
+        let mut arena = Arena::of(&[7; 16]);
+        let word = |arena: &mut Arena, from: u32| {
+            let bytes: Vec<Expr> = (from..from + 8).map(|at| arena.input(at)).collect();
+            bytes.into_iter().reduce(|low, high| arena.concat(high, low)).expect("eight bytes")
+        };
+        // The two prime factors of a number of 64 bits: hard, and allowed to take for ever.
+        let (a, b) = (word(&mut arena, 0), word(&mut arena, 8));
+        let (product, number) = (arena.mul(a, b), arena.constant(64, 0xffff_ffea_0000_0055));
+        let (is, one) = (arena.eq(product, number), arena.constant(64, 1 << 32));
+        let conditions = [is, arena.ult(a, one), arena.ult(b, one)];
+        let soon = Instant::now() + Duration::from_millis(50);
+        let limit = QueryLimit { deadline: Some(soon), ..QueryLimit::of(Duration::from_secs(1 << 20)) };
+        assert_eq!(Embedded::default().solve(&arena, &conditions, &limit), Answer::Unknown(Unknown::Time));
+    }
+
     /// Must not be asked.
     struct Never;
 
@@ -352,7 +398,7 @@ mod tests {
             "never"
         }
 
-        fn solve(&mut self, _: &Arena, _: &[Expr], _: Duration) -> Answer {
+        fn solve(&mut self, _: &Arena, _: &[Expr], _: &QueryLimit) -> Answer {
             panic!("one byte decides it")
         }
     }

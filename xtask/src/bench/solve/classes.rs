@@ -5,12 +5,16 @@ use super::{Context, search};
 
 /// The class of Agamotto's table 3 that a rule stands for.
 fn class(rule: &str) -> &'static str {
-    match rule.get(..4) {
-        Some("FP01") => "missing flush or fence",
-        Some("FP02") => "extra flush or fence",
-        Some("FP03") => "missing flush (performance, or intended)",
-        Some("FP04") => "application-specific (transactions)",
-        _ => "other",
+    match rule {
+        "FP0204" | "FP0205" => "extra fence",
+        "FP0303" => "extra flush",
+        "FP0301" | "FP0302" => "missing flush",
+        _ => match rule.get(..4) {
+            Some("FP01") => "missing flush or fence",
+            Some("FP02") => "extra flush",
+            Some("FP04") => "application-specific",
+            _ => "other",
+        },
     }
 }
 

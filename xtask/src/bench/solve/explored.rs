@@ -28,7 +28,7 @@ const CLOCK_FACTOR: u64 = 30;
 pub struct Explored {
     pub findings: Vec<Value>,
     pub summary: Value,
-    /// Of the inputs in the findings, as text.
+    /// Of the findings: the input as text, or, if only arguments are symbolic, the command.
     pub inputs: Vec<String>,
 }
 
@@ -65,8 +65,7 @@ pub fn told(command: &Command, output: &std::process::Output) -> anyhow::Result<
     let folder = command.get_current_dir().unwrap_or(std::path::Path::new("."));
     for value in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         if value["type"] == "finding" {
-            let input = std::fs::read(folder.join(value["input"].as_str().unwrap_or_default())).unwrap_or_default();
-            explored.inputs.push(input.escape_ascii().to_string());
+            explored.inputs.push(shown(&folder.join(value["input"].as_str().unwrap_or_default())));
             explored.findings.push(value);
         } else if value["type"] == "exploration" {
             explored.summary = value;
@@ -75,4 +74,18 @@ pub fn told(command: &Command, output: &std::process::Output) -> anyhow::Result<
     let errors = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(!explored.summary.is_null(), "no summary from {command:?}:\n{text}{errors}");
     Ok(explored)
+}
+
+/// Content of an input, or the command that stands beside it if it is empty.
+fn shown(input: &std::path::Path) -> String {
+    let content = std::fs::read(input).unwrap_or_default();
+    if !content.is_empty() {
+        return content.escape_ascii().to_string();
+    }
+    let script = std::fs::read(input.with_extension("sh")).unwrap_or_default();
+    let command = script.split(|&byte| byte == b'\n').rfind(|line| !line.is_empty()).unwrap_or_default();
+    // Without the folder of the program.
+    let program = command.iter().position(|byte| byte.is_ascii_whitespace()).unwrap_or(command.len());
+    let name = command[..program].iter().rposition(|&byte| byte == b'/').map_or(0, |at| at + 1);
+    command[name..].escape_ascii().to_string()
 }
