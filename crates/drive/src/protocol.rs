@@ -66,7 +66,7 @@ fn with_data(operation: &[u8]) -> Result<Vec<u8>, String> {
 fn line(from: &mut dyn BufRead, answer: &mut Vec<u8>) -> io::Result<usize> {
     let at = answer.len();
     from.read_until(b'\n', answer)?;
-    if answer.last() == Some(&b'\n') { Ok(at) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+    if answer[at..].last() == Some(&b'\n') { Ok(at) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
 }
 
 /// Data of a known length, and the end of its line. Memory is taken for what comes, not for what was announced.
