@@ -1,4 +1,4 @@
-//! Content that is known by its hash.
+//! Content that is identified by its hash.
 
 use std::fmt;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The contract between those who have units of work and those who perform them.
+//! The contract between code that has units of work and code that performs them.
 
 use std::error::Error;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A folder as bytes: the files in it, by name. What comes from elsewhere is unpacked below one folder and nowhere else.
+//! A folder as bytes: its files, by name. Data from other machines is unpacked below one folder and nowhere else.
 //!
 //! For each file: length of its name, name, length of its content, content. Lengths are 64-bit, little-endian.
 

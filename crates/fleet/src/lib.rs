@@ -1,15 +1,15 @@
 //! Where units of work run: on threads of this process, or on machines that share a Redis server.
 //!
 //! ```text
-//!   who has work ─► Dispatch ─┬─► Threads             one machine                        (dispatch, threads)
+//!   caller ───────► Dispatch ─┬─► Threads             one machine                        (dispatch, threads)
 //!                             └─► redis::Coordinator  units in a stream of Redis, results in a hash
 //!                                        ▲
 //!                                        └── redis::Crew     takes units, renews its leases, acknowledges with results
 //! ```
 //!
-//! A unit may be a run of a whole program ([`program`]), with folders as what it is given and what it leaves ([`folder`]).
+//! A unit may be a run of a whole program ([`program`]), with folders as its input and its result ([`folder`]).
 //!
-//! Knows nothing of what a unit is about: to it, units and results are bytes.
+//! This crate does not know what units mean: units and results are bytes.
 
 pub mod blob;
 pub mod dispatch;

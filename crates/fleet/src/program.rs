@@ -1,7 +1,7 @@
-//! Units that a program performs: one run of it per unit, in a process of its own.
+//! Units that a program performs: one run per unit, each in its own process.
 //!
-//! The program gets `--unit FOLDER`. In that folder, `unit` says what to do and `given/` has files that the unit needs; what it leaves
-//! in `done/` is the result. It must end with exit code 0; else the last lines of its standard error say why it failed.
+//! The program gets `--unit FOLDER`. In that folder, `unit` says what to do and `given/` has the files that the unit needs; the program
+//! writes its result to `done/`. It must end with exit code 0; otherwise the last lines of its standard error say why it failed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What must be the same on all machines: files by their hash, and which variables of the environment go along.
+//! What must be the same on all machines: files, compared by hash, and the environment variables that are passed on.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Bytes as text in JSON: each byte is the character with its number. Mostly text stays readable and short; nothing is lost.
+//! Bytes as text in JSON: each byte becomes the character with its number. Text stays readable and short; nothing is lost.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serializer};

@@ -1,4 +1,4 @@
-//! Campaigns through a real Redis, with units that cost nothing: what is lost comes back, and counts once.
+//! Campaigns through a real Redis, with units that cost nothing: lost units are performed again, and count once.
 
 use std::collections::BTreeMap;
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,7 @@
-//! Campaigns in which something dies at a random moment: coordinator and workers are processes of their own, Redis is real, and the
-//! campaign ends with every result, each once.
+//! Campaigns in which something dies at a random moment: coordinator and workers are separate processes, Redis is real, and the
+//! campaign must end with every result, each once.
 //!
-//! The processes are this very program: with `FLEET_ROLE` it is a worker or the coordinator.
+//! The processes run this test program: with `FLEET_ROLE` it is a worker or the coordinator.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! `rediss://` with a real server: a certificate that is trusted is taken, any other is refused, and the password is told to nobody.
+//! `rediss://` with a real server: a trusted certificate is accepted, any other is refused, and the password is never printed.
 //!
 //! `cargo test --release -p fleet --features tls --test tls`
 

@@ -1,9 +1,9 @@
-//! The bounded exhaustive workloads of ACE (CrashMonkey, OSDI 2018), as Chipmunk takes them for PM file systems (EuroSys 2023,
+//! The bounded exhaustive workloads of ACE (CrashMonkey, OSDI 2018), as Chipmunk uses them for PM file systems (EuroSys 2023,
 //! §4.1): every sequence of one or two operations from a small set over few files, and every sequence of three of the
-//! operations that matter most. What an operation needs is made first, and only the last one is crashed: a crash in an earlier one
-//! is what a shorter sequence tries.
+//! operations that matter most. A setup creates what an operation needs. Power fails only in the last operation: shorter sequences
+//! test crashes in earlier ones.
 //!
-//! The set has no fsync: PM file systems are synchronous. [`fsync`] is for those that are not.
+//! The set has no fsync, because PM file systems are synchronous. [`fsync`] is for those that are not.
 
 use crate::needs::Model;
 use crate::op::{Allocate, File, Offset, Op, Path, Way};

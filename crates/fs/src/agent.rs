@@ -1,4 +1,4 @@
-//! The executor as a program: reads lines, answers each with lines. It needs nothing but system calls, so that it can be the only
+//! The executor as a program: reads lines and answers each with lines. It needs only system calls, so it can be the only
 //! process of a small virtual machine.
 //!
 //! ```text

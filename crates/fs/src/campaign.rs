@@ -1,5 +1,5 @@
-//! Fuzzed workloads driven by coverage: workloads that made the file system do something new to PM have children (Chipmunk §3.4;
-//! what counts as new is that of PMFuzz §4.3, transitions between PM operations).
+//! Random workloads driven by coverage: workloads that made the file system do something new to PM are mutated (Chipmunk §3.4).
+//! As in PMFuzz §4.3, a new transition between PM operations counts as new.
 
 use std::collections::HashSet;
 

@@ -1,11 +1,11 @@
-//! What files hold. Writes put a *pattern* into a file that depends on a seed and on the place in the file, so that a walk can say
-//! of every word whose it is and whether it is where it belongs, in a text that people can read:
+//! The content of files. Writes put a *pattern* into a file that depends on a seed and on the place in the file, so that a walk can say
+//! for every word which write it is from and whether it is in the right place, in readable text:
 //!
 //! ```text
 //!   seed3:1024,zero:3072            1 KiB of write 3, then zeros
 //!   seed3:1016,x0a1b…:8,seed4:…     a word that nobody wrote as a whole
 //! ```
-//! Nothing is lost: the text gives the bytes back.
+//! Nothing is lost: the text can be turned back into the bytes.
 
 use std::fmt::Write;
 use std::str::FromStr;

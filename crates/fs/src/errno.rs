@@ -1,4 +1,4 @@
-//! Errors of system calls by their names: answers must read and compare the same everywhere.
+//! Errors of system calls by name, so that answers read and compare the same everywhere.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! Random workloads, from a seed: what no bounded set has. Several descriptors of one file, offsets and lengths that are not
-//! aligned, truncation and allocation mixed (Chipmunk §3.4, §5.3: each of these found bugs that ACE does not).
+//! Random workloads from a seed, with what no bounded set has: several descriptors of one file, offsets and lengths that are not
+//! aligned, truncation and allocation mixed (Chipmunk §3.4, §5.3: each of these found bugs that ACE does not find).
 
 use crate::needs::Model;
 use crate::op::{Allocate, Fd, File, Offset, Op, Path, Way};

@@ -8,7 +8,7 @@
 //!                                     ▼
 //!                                  oracle ──► which promise broke
 //! ```
-//! After Chipmunk (EuroSys 2023), §3 and §4. Nothing here knows how a file system is recorded or crashed: the same code runs
+//! Source: Chipmunk (EuroSys 2023), §3 and §4. This crate does not know how a file system is recorded or crashed: the same code runs
 //! beside a FUSE daemon and inside a virtual machine. It makes plain system calls and needs no other process.
 
 pub mod ace;

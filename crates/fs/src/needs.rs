@@ -1,5 +1,5 @@
-//! What an operation needs to do something: parents, files with content, free names. A model of the tree says what is there
-//! already, so that only what is missing is made.
+//! What an operation needs to have an effect: parents, files with content, free names. A model of the tree says what exists
+//! already, so that only what is missing is created.
 
 use std::collections::BTreeMap;
 

@@ -11,7 +11,7 @@
 //!   fsync foo [fd=2], fdatasync foo     sync, reset                          reset removes everything
 //! ```
 //! Paths are relative to the root of the file system under test and have no spaces; `end` is the size of the file. A
-//! descriptor (`fd=N`) stays open until `close`; one that is not open yet is opened by its first use.
+//! descriptor (`fd=N`) stays open until `close`; its first use opens it if necessary.
 
 use std::fmt;
 

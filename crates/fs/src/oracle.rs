@@ -1,10 +1,10 @@
-//! What must hold of the tree after a crash inside an operation, and after it has returned (FILESYSTEMS.md, "What must hold").
+//! What must hold for the tree after a crash inside an operation, and after it has returned (docs/file-systems.md, "What must hold").
 //!
-//! Synchronous file systems: what the operation does not touch is as it was; what it touches is as before or as after, as a
-//! whole; once it has returned, it has happened. Where the file system does not promise more, a write may leave old and new
-//! bytes in what was there before it; its metadata, and what it adds behind the old end, not.
+//! Synchronous file systems: what the operation does not touch is unchanged; what it touches is entirely as before or entirely as
+//! after; once it has returned, its effect is there. If the file system does not promise more, a write may leave a mixture of old and new
+//! bytes where it overwrites, but not in its metadata or where it extends the file.
 //!
-//! File systems that need fsync: what was synced is as it was then, or as a later operation made it.
+//! File systems that need fsync: what was synced is as it was at the sync, or as a later operation made it.
 
 use crate::op::Op;
 use crate::promise::{Broken, Difference, Promise};

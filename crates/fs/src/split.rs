@@ -1,6 +1,6 @@
-//! Writes that the kernel hands to a file system in parts. A file system in user space gets one `write(2)` as several requests: cut where
-//! a page of the file begins, at least after a first page that is written in part. It cannot make them one, so a crash may leave
-//! what a shorter write would.
+//! Writes that the kernel passes to a file system in parts. A file system in user space gets one `write(2)` as several requests, cut where
+//! a page of the file begins, at least after a first page that is written in part. It cannot make them atomic together, so a crash may leave
+//! what a shorter write would leave.
 
 use crate::op::Op;
 use crate::tree::{Body, Entry, Found, Tree};

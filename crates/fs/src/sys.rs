@@ -1,4 +1,4 @@
-//! System calls on files, one function each: what they return, or the error.
+//! System calls on files, one function each, which gives the result or the error.
 
 use std::ffi::{CStr, CString};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

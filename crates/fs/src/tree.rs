@@ -1,4 +1,4 @@
-//! A whole file tree as data: what a walk found. As text, one line per entry, in the order of the paths.
+//! A whole file tree as data, as a walk found it. As text, it has one line per entry, in the order of the paths.
 //!
 //! ```text
 //!   dir . mode=755 links=3 owner=0:0
@@ -7,7 +7,7 @@
 //!   symlink s mode=777 links=1 owner=0:0 size=3 target=foo
 //!   error A/broken EIO
 //! ```
-//! `same` names the first path of the same inode: numbers of inodes differ between runs, what is one file does not.
+//! `same` names the first path of the same inode: inode numbers differ between runs, but which names are one file does not.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! Is a recovered tree usable? Every file can be made longer, and is zero behind its old end; a file can be made in every
-//! directory; then everything can be removed, and then a file can be made again. Destroys the tree.
+//! Checks that a recovered tree is usable: every file can grow, and is zero behind its old end; a file can be created in every
+//! directory; then everything can be removed, and then a file can be created again. Destroys the tree.
 //!
-//! After FILESYSTEMS.md, "What must hold" 5. What lies behind the end of a file shows only when it grows: an interrupted
+//! This is rule 5 of "What must hold" in docs/file-systems.md. The bytes behind the end of a file show only when it grows: an interrupted
 //! truncation must not leave old bytes there.
 
 use std::fmt;

@@ -1,5 +1,5 @@
-//! Walks a whole tree and says what is there. Compared are names, types, modes, links, owners, sizes, contents and extended
-//! attributes; not times, numbers of blocks and sizes of directories.
+//! Walks a whole tree and reports its names, types, modes, links, owners, sizes, contents and extended
+//! attributes, which are compared; not times, block counts and sizes of directories.
 
 use std::collections::HashMap;
 use std::ffi::CString;

@@ -1,4 +1,4 @@
-//! A workload: operations in order, some of which are crashed. The others make what these need.
+//! A workload: operations in order. Power fails in some of them; the others create what these need.
 //!
 //! ```text
 //!   workload seq-1/17
@@ -6,7 +6,7 @@
 //!   creat A/foo
 //!   crash rename A/foo bar
 //! ```
-//! A text in which nothing is marked is crashed in every operation. Lines that begin with `#` are for people.
+//! Without a mark, power fails in every operation. Lines that begin with `#` are comments.
 
 use std::fmt;
 

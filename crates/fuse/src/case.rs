@@ -1,4 +1,4 @@
-//! One crash inside an operation: what must hold of the tree after it. Kept with a finding, so that a replay judges as the check did.
+//! One crash inside an operation, and what must hold for the tree after it. Kept with a finding, so that a replay judges as the check did.
 
 use std::path::PathBuf;
 

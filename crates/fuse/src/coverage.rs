@@ -1,4 +1,4 @@
-//! What a recorded daemon did to PM in each workload: the transitions between its stores, flushes and fences.
+//! PM coverage of a recorded daemon in each workload: the transitions between its stores, flushes and fences.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

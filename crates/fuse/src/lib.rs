@@ -1,10 +1,10 @@
 //! Runs user-space file systems under test: mounts them, reads their trees without a crash, and judges their trees after one.
 //!
 //! ```text
-//!   mounting   a mount namespace of our own, or fusermount3
+//!   mounting   a private mount namespace, or fusermount3
 //!   reference  the workload without a crash: answers and trees
-//!   screen     what it does wrong without a crash is taken out of random workloads
-//!   judge      the tree after a crash against those before and after the operation
+//!   screen     removes operations that fail without a crash from random workloads
+//!   judge      compares the tree after a crash with those before and after the operation
 //!   coverage   what a daemon did to PM in each workload
 //!   case       one such judgement, kept with a finding
 //! ```

@@ -1,5 +1,5 @@
-//! Where a daemon may mount. In a mount namespace of our own nobody else sees the mounts, and they end with the last process
-//! in it, also if that is killed. Elsewhere libfuse asks the helper fusermount3.
+//! Where a daemon may mount. In a private mount namespace, nobody else sees the mounts, and they end with the last process
+//! in it, even if that is killed. Elsewhere libfuse calls its helper fusermount3.
 
 use std::fs::{self, File};
 use std::io;

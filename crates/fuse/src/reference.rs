@@ -1,5 +1,5 @@
-//! The workload without a crash, on the uninstrumented daemon: what each operation answers, and the trees before and after
-//! those that are to be crashed.
+//! The workload without a crash, on the uninstrumented daemon: the answer of each operation, and the trees before and after
+//! the operations in which power will fail.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,11 +1,11 @@
-//! Takes out of random workloads what a file system does wrong, or differently each time, without any crash: the operation, not the
-//! workload that it is in.
+//! Removes operations from random workloads that a file system does wrong, or differently each time, without any crash. The rest of the
+//! workload stays.
 //!
 //! ```text
 //!   run, unmount, mount again                the same tree, and it is usable
 //!   run on a pool whose blocks were in use   the same answers and trees; bytes that were never written differ
 //! ```
-//! What it can miss: what goes wrong only after other workloads. Such workloads are left out as a whole when they are checked.
+//! What it can miss: operations that go wrong only after other workloads. Such workloads are left out entirely when they are checked.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `fencepost check`: record, lint, crash, recover, report, in one go.
+//! `fencepost check`: records, lints, crashes, recovers and reports in one command.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

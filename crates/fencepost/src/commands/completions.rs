@@ -1,4 +1,4 @@
-//! `fencepost completions`: what a shell needs to complete the command line.
+//! `fencepost completions`: prints the script with which a shell completes the command line.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `fencepost crash`: simulates power failures on a recording and runs recovery on what they leave.
+//! `fencepost crash`: simulates power failures on a recording and runs recovery on the crash images.
 
 use std::env;
 use std::io;

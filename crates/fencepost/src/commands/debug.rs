@@ -1,4 +1,4 @@
-//! `fencepost debug`: gdb on the recovery of a finding, with the crash image in place.
+//! `fencepost debug`: runs the recovery of a finding under gdb, with the crash image in place.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

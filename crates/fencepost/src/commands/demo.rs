@@ -1,4 +1,4 @@
-//! `fencepost demo`: a small key-value store with a bug that its tests do not find, from its source to the repaired program.
+//! `fencepost demo`: checks a small key-value store with a bug that its tests do not find, from its source to the repaired program.
 
 use std::env;
 use std::fmt::Display;

@@ -1,4 +1,4 @@
-//! `fencepost doctor`: what this machine allows, and what follows from it.
+//! `fencepost doctor`: says what this machine allows and which features work on it.
 
 use std::io;
 

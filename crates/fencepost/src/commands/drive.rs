@@ -1,4 +1,4 @@
-//! `fencepost drive`: what `check` records for programs that do not read operations from standard input. Not for users.
+//! `fencepost drive`: the driver that `check` records for programs that do not read operations from standard input. Not for users.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `fencepost explain`: what a rule or a class of crash findings means, with an example and its repair.
+//! `fencepost explain`: explains a rule or a class of crash findings, with an example and its repair.
 
 use clap::Args;
 use finding::severity::{Level, Severity};

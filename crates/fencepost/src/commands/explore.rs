@@ -1,4 +1,4 @@
-//! `fencepost explore`: finds inputs by solving, towards code that changes persistent memory.
+//! `fencepost explore`: solves for inputs that reach code that changes persistent memory.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `fencepost fleet`: how a campaign on several machines stands, and what came of it.
+//! `fencepost fleet`: the status and the results of a campaign on several machines.
 
 mod slurm;
 

@@ -1,4 +1,4 @@
-//! `fencepost man`: the manual pages, in roff.
+//! `fencepost man`: prints the manual pages, in roff.
 
 use std::io::{self, Write};
 

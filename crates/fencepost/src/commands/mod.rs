@@ -1,4 +1,4 @@
-//! The subcommands, one file each; what several of them share is in `options` and `output`.
+//! The subcommands, one file each; `options` and `output` have what several of them share.
 
 pub mod check;
 pub mod completions;

@@ -1,4 +1,4 @@
-//! `fencepost record`: runs a program and writes down what it does to persistent memory.
+//! `fencepost record`: runs a program and records what it does to persistent memory.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Before a check with a grammar: chooses operations that make many PM transitions, among generated ones.
+//! Before a check with a grammar: chooses, among generated operations, those that make many PM transitions.
 
 use std::ffi::OsString;
 use std::fs;

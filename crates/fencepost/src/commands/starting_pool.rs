@@ -1,4 +1,4 @@
-//! With which pool a check begins: `--fresh` and `--pool-from`. Only files that `--pm` names without wildcards are touched.
+//! The pool that a check starts from: `--fresh` and `--pool-from`. Changes only files that `--pm` names without wildcards.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! A second Ctrl-C ends this process at once, whatever it is at.
+//! A second Ctrl-C ends this process at once.
 
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread;

@@ -1,7 +1,7 @@
 //! `redis://HOST[:PORT]/CAMPAIGN`: which server, and which campaign there.
 //!
-//! Whoever can list processes sees command lines, so passwords are not taken from them: they come from the environment, or from a
-//! file that holds the URL. Nothing here prints one.
+//! Everybody who can list processes sees command lines, so passwords are not accepted there: they come from the environment, or from a
+//! file that holds the URL. Nothing here prints a password.
 
 use std::fmt;
 use std::fs;

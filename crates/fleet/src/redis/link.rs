@@ -1,6 +1,6 @@
-//! A connection to Redis that comes back: what fails because the server or the way to it is gone is tried again.
+//! A connection to Redis that reconnects: a command that fails because the server or the network is down is sent again.
 //!
-//! Every command that is sent may be sent twice without harm, so it does not matter whether a lost answer meant a lost command.
+//! Every command can be sent twice without harm, so it does not matter whether the command or only its answer was lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

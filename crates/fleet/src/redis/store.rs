@@ -1,4 +1,4 @@
-//! Blobs in Redis: content by hash, compressed, in pieces. What is read is verified.
+//! Blobs in Redis: content by hash, compressed, in pieces. Every read is verified.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Checks of `fencepost doctor` that try the real thing: a recording, a step under ptrace, and a run in isolation.
+//! Checks of `fencepost doctor` that run something: a recording, a step under ptrace, and a run in isolation.
 
 use std::ffi::OsString;
 use std::io;

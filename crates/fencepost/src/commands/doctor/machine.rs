@@ -1,4 +1,4 @@
-//! Checks of `fencepost doctor` that look at the system: memory, files, limits, processor, tools.
+//! Checks of `fencepost doctor` that inspect the system: memory, files, limits, processor, tools.
 
 use std::env;
 use std::fs;

@@ -1,4 +1,4 @@
-//! CPU time: on a busy machine it says more than the clock.
+//! CPU time, which says more than wall time on a busy machine.
 
 use std::mem::MaybeUninit;
 

@@ -1,4 +1,4 @@
-//! What `fencepost explore` says.
+//! The messages of `fencepost explore`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! `fencepost fleet slurm`: one batch script with a coordinator, workers on every node and, if none is named, a Redis of its own.
+//! `fencepost fleet slurm`: one batch script with a coordinator, workers on every node and, if no URL is given, its own Redis.
 
 use std::env;
 use std::ffi::{OsStr, OsString};

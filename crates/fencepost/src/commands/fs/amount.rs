@@ -1,4 +1,4 @@
-//! How many random workloads: so many, or as many as there is time for.
+//! How many random workloads to run: a number, or as many as a time allows.
 
 use std::time::{Duration, Instant};
 

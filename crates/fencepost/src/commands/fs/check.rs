@@ -1,5 +1,5 @@
-//! `fencepost fs check`: records a file system's daemon under a workload of system calls, crashes it, mounts what is left, and
-//! compares the tree with what it must be.
+//! `fencepost fs check`: records a file system's daemon while it serves a workload of system calls, simulates crashes, mounts the crash
+//! images, and compares the trees with what must be there.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -1,5 +1,5 @@
-//! `fs check --fleet`: batches of workloads are units. The coordinator checks the first batch itself, so that a file system that
-//! does not work at all is known at once; workers run this command for the others. What they found is put together in the order of
+//! `fs check --fleet`: batches of workloads are units. The coordinator checks the first batch itself, to notice at once if a file system
+//! does not work at all; workers run this command for the others. Their findings are merged in the order of
 //! the batches, as on one machine.
 
 use std::fs;

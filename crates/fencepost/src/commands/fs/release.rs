@@ -1,4 +1,4 @@
-//! The process that takes away mounts that everybody sees, also if this one is killed.
+//! The watchdog that removes mounts that everybody sees, even if Fencepost is killed.
 
 use std::ffi::OsStr;
 use std::io::{self, Write};

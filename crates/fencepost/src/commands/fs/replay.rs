@@ -1,4 +1,4 @@
-//! A finding of `fs check` again: the places that its daemon was given are made anew.
+//! Replays a finding of `fs check`: creates the paths that its daemon was given again.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Random workloads are tried without a crash first: an operation that goes wrong even so is taken out, and the user is told once.
+//! Runs random workloads without a crash first: an operation that already fails there is removed, with one warning.
 
 use std::collections::BTreeSet;
 

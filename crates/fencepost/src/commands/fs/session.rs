@@ -1,5 +1,5 @@
-//! Where file systems are checked: a folder with a pool and a mount point, in a mount namespace of its own. Each batch of workloads is
-//! run without a crash, recorded, and handed to a check session.
+//! Where file systems are checked: a folder with a pool and a mount point, in a private mount namespace. Each batch of workloads is
+//! run without a crash, recorded, and passed to a check session.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! What a campaign has to know of a program before it begins: its pools, and what they hold.
+//! What a campaign must know about a program before it begins: its pools and their content.
 
 use std::collections::HashSet;
 use std::env;

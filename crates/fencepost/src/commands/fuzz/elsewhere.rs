@@ -1,4 +1,4 @@
-//! Slices of a campaign as units: performed by runs of this command, on this machine (`--slice`) or on others (`--fleet`).
+//! Slices of a campaign as units: this command runs them, on this machine (`--slice`) or on others (`--fleet`).
 
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! What a campaign says at its end: its numbers, documents with all findings, the HTML report.
+//! What a campaign prints and writes at its end: its numbers, documents with all findings, the HTML report.
 
 use std::env;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! `fencepost fuzz replay`: a case, or the case of a finding, from the root of all images.
+//! `fencepost fuzz replay`: runs a test case, or that of a finding, again, starting from the root of all images.
 
 use std::fs;
 use std::io::{self, Write};

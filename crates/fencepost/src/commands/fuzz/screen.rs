@@ -1,4 +1,4 @@
-//! How a campaign stands, on standard error: a screen that is written over on a terminal, a line now and then elsewhere.
+//! The status of a campaign, on standard error: a screen that is redrawn on a terminal, a line from time to time elsewhere.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Programs that do not read operations from standard input: which driver stands between.
+//! Programs that do not read operations from standard input: which driver passes them on.
 
 use std::env;
 use std::ffi::OsString;

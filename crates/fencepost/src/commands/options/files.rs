@@ -1,4 +1,4 @@
-//! Documents about one run, each into a file of its own: the options that `lint`, `check` and `crash` share.
+//! Documents about one run, each in its own file: the options that `lint`, `check` and `crash` share.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Which findings fail a command: the options that `lint`, `check` and `crash` share.
 //!
-//! Suppressed findings are gone. Those that the baseline has are known: they are counted, and machines are told of them, but they
-//! fail nothing. Of the others those fail that are bad enough for `--fail-on`.
+//! Suppressed findings are removed. Findings in the baseline are known: they are counted and are part of machine-readable output, but do
+//! not fail the command. Other findings fail it if their severity is at least that of `--fail-on`.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Operations: the options that say what the program is given line by line, and how its answers are judged.
+//! Operations: the options that say which lines the program gets, and how its answers are judged.
 
 use std::fs;
 use std::path::{Path, PathBuf};

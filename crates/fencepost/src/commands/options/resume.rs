@@ -1,4 +1,4 @@
-//! Programs that read a file of operations themselves: where operations begin and end, and how such a program is run after a
+//! Programs that read a file of operations themselves: where operations begin and end, and how such a program runs after a
 //! crash.
 
 use std::ffi::OsString;

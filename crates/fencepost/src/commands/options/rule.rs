@@ -1,4 +1,4 @@
-//! Which rules look for misuse, and how they count: the options that `lint` and `check` share.
+//! Which rules look for misuse, with their severities and parameters: the options that `lint` and `check` share.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;

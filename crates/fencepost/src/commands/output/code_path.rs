@@ -1,4 +1,4 @@
-//! What is said about the code that PMDK runs.
+//! Messages about PMDK's code path (for PM, or with `msync`).
 
 use check::code_path::{Choice, FORCE, calls_msync};
 use trace::TraceReader;

@@ -1,4 +1,4 @@
-//! The coverage statement: what was looked at, and what was left out.
+//! The coverage statement: what was tested, and what was left out.
 
 use check::checked::Checked;
 use runner::plan::JudgedBy;

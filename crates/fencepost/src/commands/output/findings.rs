@@ -1,4 +1,4 @@
-//! What a search for failing crash states prints: findings, what was covered, what was not.
+//! What a search for failing crash states prints: findings, what was tested, what was not.
 
 use std::env;
 use std::io;

@@ -1,4 +1,4 @@
-//! Progress of long work, on standard error: one line that is written over on a terminal, a few plain lines elsewhere.
+//! Progress of long work, on standard error: one line that is overwritten on a terminal, a few plain lines elsewhere.
 
 use std::env;
 use std::ffi::OsStr;

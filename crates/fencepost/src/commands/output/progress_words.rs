@@ -1,4 +1,4 @@
-//! What progress says, and when it is time for another plain line. Time comes from outside, as what has passed since the
+//! The messages about progress, and when the next plain line is due. The caller passes the time since the
 //! work began.
 
 use std::mem;

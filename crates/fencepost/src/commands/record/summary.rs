@@ -1,4 +1,4 @@
-//! What `fencepost record` says at the end.
+//! The summary of `fencepost record`.
 
 use std::path::Path;
 

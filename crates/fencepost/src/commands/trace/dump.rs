@@ -1,4 +1,4 @@
-//! `fencepost trace dump`: the events as text.
+//! `fencepost trace dump`: prints the events as text.
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;

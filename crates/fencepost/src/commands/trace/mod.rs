@@ -1,4 +1,4 @@
-//! `fencepost trace`: looks into recordings.
+//! `fencepost trace`: inspects recordings.
 
 mod dump;
 mod stat;

@@ -1,4 +1,4 @@
-//! `fencepost trace stat`: how much of what a recording holds.
+//! `fencepost trace stat`: counts what is in a recording.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `fencepost trace verify`: do the events explain what the pools were at the end?
+//! `fencepost trace verify`: checks that the events explain the final content of the pools.
 
 use std::io;
 use std::path::PathBuf;
