@@ -1,3 +1,3 @@
-//! The atomics of [`crate::lock`]: tests compile that file with others, whose schedule they choose.
+//! The atomics of [`crate::lock`]. Tests compile that file with other atomics, whose schedule they choose.
 
 pub use core::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! The loud end: what the engine cannot handle is said, and the process stops. A wrong trace is never recorded in silence.
+//! If the engine cannot handle something, it prints a message and the process stops. It never silently records a wrong trace.
 
 use alloc::format;
 use core::fmt;

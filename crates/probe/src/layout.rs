@@ -1,7 +1,7 @@
-//! Where the engine lives in the target's address space.
+//! Where the engine is in the target's address space.
 //!
-//! Everything that translated code touches lies below 2 GiB, so that it is reached with a 32-bit absolute operand from
-//! any code cache. Nothing of the engine lies where the kernel would place the target's own mappings, so the target's
+//! Everything that translated code accesses is below 2 GiB, so that any code cache can reach it with a 32-bit absolute
+//! operand. The engine uses no address where the kernel would place the target's own mappings, so the target's
 //! addresses are those of a native run without randomisation.
 
 /// The probe's own image: fixed by the linker (`build.rs`).

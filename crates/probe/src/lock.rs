@@ -1,12 +1,12 @@
 //! Locks of the engine, and the one order in which they are taken.
 //!
-//! Whatever threads share lies in a [`Locked`], which gives it out only with its lock held; what the engine lock guards, in a
-//! `translate::guarded::UnderEngineLock`. Each lock has a [`LockName`]. A thread may take a lock while it holds others only if its name stands
+//! State that threads share is in a [`Locked`], which gives access only while its lock is held. State that the engine lock guards is in a
+//! `translate::guarded::UnderEngineLock`. Each lock has a [`LockName`]. A thread that holds locks may take another one only if its name is
 //! *below* all of theirs there.
 //!
-//! No lock is held where the engine goes back to the program or waits in a system call of the program's, with one exception: fork holds
-//! them (`task::clone`), so that the child finds them free. Those that fork does not hold, the child makes anew or frees. A signal that finds the engine waits until it is left, so no
-//! handler meets a lock of its own thread; faults that the engine expects ([`crate::signal::careful`]) take none.
+//! No lock is held when the engine returns to the program or waits in one of the program's system calls, with one exception: fork holds
+//! them (`task::clone`), so that the child finds them free. The child initialises or frees those that fork does not hold. A signal that arrives in the engine waits until the
+//! thread leaves it, so no handler finds a lock held by its own thread; handlers of faults that the engine expects ([`crate::signal::careful`]) take none.
 //!
 //! `crates/probe-tests` compiles this file for the host: with threads that really contend, and with schedules that a test chooses. There, every lock
 //! checks the order when it is taken.

@@ -1,9 +1,9 @@
 //! The probe: runs in the target's process, translates its code block by block, and records what reaches PM.
 //!
-//! How it works: `docs/design/engine.md`. Modules: [`load`] brings the program up, [`translate`] makes code, [`trampoline`] is
-//! the assembly between the two worlds, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
-//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] tell the host, [`flow`] is a mode that
-//! tells it every executed block, [`cover`] is a mode that counts branches and PM operations, [`recover`] is the fork server for recovery runs.
+//! How it works: `docs/design/engine.md`. Modules: [`load`] loads the program, [`translate`] generates code, [`trampoline`] is
+//! the assembly between translated code and the engine, [`context`] finds call paths, [`syscall`], [`signal`] and [`task`] are the program's
+//! view of the kernel, [`pm`] knows which memory is PM, [`ring`] and [`site`] report to the host, [`flow`] is a mode that
+//! reports every executed block, [`cover`] is a mode that counts branches and PM operations, [`recover`] is the fork server for recovery runs.
 #![no_std]
 #![no_main]
 

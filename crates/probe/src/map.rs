@@ -1,5 +1,5 @@
-//! A hash map from nonzero 64-bit keys, open addressing. Keys and values lie together: an insertion touches one page, which
-//! matters in a child of fork, where each page touched is a page copied.
+//! A hash map from nonzero 64-bit keys, with open addressing. Keys and values are stored together: an insertion writes to one page, which
+//! matters in a child of fork, where the kernel copies each page that is written.
 
 use alloc::vec;
 use alloc::vec::Vec;

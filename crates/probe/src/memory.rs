@@ -1,4 +1,4 @@
-//! What a freestanding program must bring itself: `mem*` and the heap.
+//! What a freestanding program must provide itself: `mem*` and the heap.
 
 use core::alloc::{GlobalAlloc, Layout};
 

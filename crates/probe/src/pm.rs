@@ -1,9 +1,9 @@
 //! Which memory is PM: the mappings of pools in this process, as the program sees them.
 //!
-//! At the program's address a pool is mapped read-only (unreadable with loads recorded); its writable alias lies at
-//! `layout::alias(address)`. Translated code tests against the largest range first (`PM_LO`, `PM_SPAN`), then, if there are
-//! others, against each. A wrong "no" is harmless: the store faults on the read-only page and the engine looks again.
-//! A wrong "yes" is not: while the tables change they say "no".
+//! At the program's address, a pool is mapped read-only (unreadable if loads are recorded); its writable alias is at
+//! `layout::alias(address)`. Translated code compares with the largest range first (`PM_LO`, `PM_SPAN`), then, if there are
+//! others, with each. A wrong "no" is harmless: the store faults on the read-only page and the engine looks again.
+//! A wrong "yes" is not, so the tables say "no" while they change.
 
 pub mod glob;
 pub mod mapping;

@@ -1,4 +1,4 @@
-//! Sites: the instrumented instructions. The table lies at a fixed address; the record trampoline reads it.
+//! Sites: the instrumented instructions. The table is at a fixed address; the record trampoline reads it.
 
 use wire::record::{Header, kind};
 

@@ -1,7 +1,7 @@
 //! The engine's side of one thread of the target. Its address is the thread's GS base; FS belongs to the program.
 //!
-//! Field order is free: assembly takes offsets from [`offset_of!`]. What translated code touches comes first so that
-//! it stays within one or two lines.
+//! Field order is free: assembly takes offsets from [`offset_of!`]. Fields that translated code accesses come first, so that
+//! they stay within one or two lines.
 
 use alloc::boxed::Box;
 use core::arch::asm;

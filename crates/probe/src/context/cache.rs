@@ -1,4 +1,4 @@
-//! The paths a thread was on lately. Laid out for `trampoline::record`.
+//! The recent call paths of a thread. The layout serves `trampoline::record`.
 
 use alloc::boxed::Box;
 use alloc::vec;

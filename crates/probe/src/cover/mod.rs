@@ -1,8 +1,8 @@
 //! Coverage mode: counts the outcomes of branches and the transitions between PM operations in shared memory (`wire::cover`).
 //!
-//! Counting hangs on instructions, never on blocks: where a block begins depends on what ran before, on faults and on hints
-//! from other processes, and the same run must give the same maps. A conditional branch counts on both of its ways ([`emit`]), an
-//! indirect one where it lands, and PM operations in the trampoline that they call anyhow ([`trampoline`]).
+//! Instructions are counted, never blocks: where a block begins depends on what ran before, on faults and on hints
+//! from other processes, and the same run must give the same maps. A conditional branch is counted on both sides ([`emit`]), an
+//! indirect one at its target, and PM operations in the trampoline that they call in any case ([`trampoline`]).
 
 pub mod emit;
 pub mod trampoline;

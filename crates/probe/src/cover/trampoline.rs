@@ -1,5 +1,5 @@
-//! A PM operation of a block: counts its transition, then goes on as in a recovery run without coverage (`trampoline::note`), so that the
-//! host learns which lines were changed.
+//! A PM operation of a block: counts its transition, then continues as in a recovery run without coverage (`trampoline::note`), so that the
+//! host knows which lines were changed.
 
 use core::arch::global_asm;
 use core::mem::offset_of;

@@ -1,7 +1,7 @@
 //! The buffer of a thread: filled by its translated code, emptied into the ring.
 //!
-//! There is no check for room. Each block writes once [`AHEAD`] bytes before it fills anything: behind the buffer lies a page
-//! that cannot be written, so that the fault comes before the block has begun.
+//! There is no check for space. Each block first writes [`AHEAD`] bytes ahead of its entry: behind the buffer is a page
+//! that cannot be written, so a full buffer faults before the block has begun.
 
 use wire::record::{Header, kind};
 

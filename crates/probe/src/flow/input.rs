@@ -1,5 +1,5 @@
-//! Values mode: where the input comes to lie. It is one file, however it is opened and read, and the arguments. What goes through sockets and
-//! pipes is told with its content: whoever follows it finds what was sent in what was received.
+//! Values mode: where the input's bytes go in memory. The input is one file, however it is opened and read, and the arguments. Data that goes through
+//! sockets and pipes is reported with its content, so that the host can find sent data in received data.
 
 use syscalls::{Access, Shape};
 use wire::control::MAX_PAYLOAD;

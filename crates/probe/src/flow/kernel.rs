@@ -1,6 +1,6 @@
-//! What the kernel wrote for the program, in ordinary memory too: values that came from elsewhere end there.
+//! What the kernel wrote for the program, including ordinary memory: it overwrites the values that were there.
 //!
-//! Calls whose pointers depend on a command (`ioctl`, `prctl`) are taken to write nothing, but for a terminal's settings and size.
+//! Calls whose pointers depend on a command (`ioctl`, `prctl`) are assumed to write nothing, except a terminal's settings and size.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,12 +1,12 @@
-//! Flow mode: every executed block and every address it accesses goes to the host (`record::flow`).
+//! Flow mode: reports every executed block and every address that it accesses to the host (`record::flow`).
 //!
-//! A block then ends at its first branch, and at everything that is not simply copied: instrumented instructions, fences, locked
-//! instructions, system calls. Its code appends to a buffer of the thread ([`buffer`]): a word with its number, then the words of
-//! its `isa::flow::Layout`. Two registers that the block does not use are put away for that; no flag is touched.
+//! In this mode a block ends at its first branch, and at every instruction that is not copied unchanged: instrumented instructions, fences, locked
+//! instructions, system calls. Its code appends to the thread's buffer ([`buffer`]): a word with its number, then the words of
+//! its `isa::flow::Layout`. It saves two registers that the block does not use, and changes no flags.
 //!
 //! The entry is *open* from the block's first instruction to the one that ends it, and *closed* before that one runs: branches and
-//! instrumented instructions find all registers in place, as without flow mode. Whoever leaves a block early (a signal, a fault)
-//! has its entry cut to what was executed ([`cut`]).
+//! instrumented instructions find all registers in place, as without flow mode. If a thread leaves a block early (a signal, a fault),
+//! its entry is cut to what was executed ([`cut`]).
 
 pub mod body;
 pub mod buffer;

@@ -1,4 +1,4 @@
-//! The probe's way to the host: three inherited descriptors, the control area, and the request that started this image.
+//! The probe's connection to the host: three inherited descriptors, the control area, and the request that started this image.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicI32, Ordering};

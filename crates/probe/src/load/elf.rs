@@ -1,4 +1,4 @@
-//! The few facts of an ELF file that loading needs. Offsets are those of the ELF-64 headers (System V gABI, chapters 4 and 5).
+//! The few facts about an ELF file that loading needs. Offsets are those of the ELF-64 headers (System V gABI, chapters 4 and 5).
 
 use alloc::string::String;
 use alloc::vec::Vec;

@@ -1,9 +1,9 @@
-//! The program break. The kernel's own lies behind the probe's image; the target's shall lie behind the target's, as natively.
-//! Where the kernel can be told so ([`identity`]) it keeps it; elsewhere it is kept here.
+//! The program break. The kernel's break is behind the probe's image; the target's must be behind the target's image, as in a native run.
+//! If the kernel can be told so ([`identity`]), it manages the break; otherwise this module does.
 //!
-//! In recovery runs a heap that grows large is mapped ahead in blocks that the kernel can fill with huge pages: `pmemobj_open`
-//! touches 2,000 pages of heap, and to fault them in one by one took a third of a recovery (2 µs each; a block of 512 takes 150).
-//! What lies behind the break has no access, as natively: a wild pointer must find nothing there.
+//! In recovery runs, a heap that grows large is mapped ahead in blocks that the kernel can fill with huge pages: `pmemobj_open`
+//! accesses 2,000 pages of heap, and faulting them in one by one took a third of a recovery (2 µs each; a block of 512 takes 150 µs).
+//! Memory behind the break cannot be accessed, as in a native run: a wild pointer must find nothing there.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

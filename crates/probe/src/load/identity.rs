@@ -1,4 +1,4 @@
-//! What the kernel itself believes about the process: where its arguments, environment and heap are. `/proc` shows this.
+//! What the kernel knows about the process: where its arguments, environment and heap are. `/proc` shows this.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

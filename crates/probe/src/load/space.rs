@@ -1,6 +1,6 @@
-//! The engine's own places in the target's address space, apart from the fixed ones of `layout`.
+//! The engine's own memory in the target's address space, apart from the fixed addresses of `layout`.
 //!
-//! Stacks and other large blocks lie from [`BASE`] upward, where neither the kernel nor (in practice) a program puts anything,
+//! Stacks and other large blocks are placed from [`BASE`] upward, where neither the kernel nor (in practice) a program puts anything,
 //! so that the target's own mappings get the addresses of a native run.
 
 use alloc::vec::Vec;

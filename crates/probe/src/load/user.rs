@@ -1,4 +1,4 @@
-//! The target's memory as the engine reads and writes it: pointers that the target handed to the kernel, which may be bad.
+//! The engine's access to the target's memory, through pointers that the target passed to the kernel and that may be invalid.
 
 use alloc::vec::Vec;
 

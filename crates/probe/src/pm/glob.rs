@@ -1,4 +1,4 @@
-//! `--pm` patterns, as the recorder's contract has them: `*` is any characters (also `/`), `?` is one.
+//! `--pm` patterns, as defined in the recorder's contract: `*` matches any characters (also `/`), `?` matches one.
 
 use crate::ring;
 

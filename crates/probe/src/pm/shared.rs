@@ -1,5 +1,5 @@
-//! Shared mappings of files that are no pools: they may become pools, and their content may be code that changes through
-//! another mapping (JITs that never have memory writable and executable at once).
+//! Shared mappings of files that are not pools: they may become pools, and they may hold code that changes through
+//! another mapping (JITs whose memory is never writable and executable at once).
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicU32, Ordering};

@@ -1,4 +1,4 @@
-//! System calls of a recovery run: paths of pools, and what the kernel reads of them.
+//! System calls of a recovery run: paths of pools, and what the kernel reads from pools.
 
 use alloc::vec::Vec;
 

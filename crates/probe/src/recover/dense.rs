@@ -1,8 +1,8 @@
 //! Large anonymous mappings that runs fill, page by page: the next run gets them in huge pages, as it gets a large heap
-//! (`load::heap`). libpmemobj has three MiB of locks for its heap, all of which it makes on opening a pool.
+//! (`load::heap`). libpmemobj has three MiB of locks for its heap, all of which it creates when it opens a pool.
 //!
-//! A mapping of which little is used must not get them: a huge page takes as long to clear as a hundred small ones. So it
-//! is looked at when the program gives it back, and known by its address, which is the same in every run.
+//! A mapping that is hardly used must not get huge pages: a huge page takes as long to clear as a hundred small ones. So a mapping
+//! is inspected when the program unmaps it, and recognised by its address, which is the same in every run.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 

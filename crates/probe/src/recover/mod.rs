@@ -1,5 +1,5 @@
-//! Recovery runs (`wire::recover`): no events are recorded. Instead the pools are private files, the process becomes a fork
-//! server at the first use of one, and each run tells what it read and changed.
+//! Recovery runs (`wire::recover`): no events are recorded. Instead, the pools are private files, the process becomes a fork
+//! server at the first use of a pool, and each run reports what it read and changed.
 
 pub mod calls;
 pub mod crash;

@@ -1,10 +1,10 @@
 //! The read set and the dirtied lines of a run.
 //!
-//! Every pool mapping has a shadow: per line a byte that says what was noted already, and, apart from it, a word with the bytes
-//! that this process has written there. Lines that are only read have no use for the word; so reading 256 KiB touches one page
-//! of shadow. It is private memory, so every fork starts with an empty one. Two mappings of one line have two
-//! shadows, and other processes have their own: a line may then be noted as read though its bytes were written before.
-//! That costs a run that could have been saved, never a wrong verdict.
+//! Every pool mapping has a shadow: for each line a byte that says what was noted already, and, stored separately, a word with the bytes
+//! that this process has written there. Lines that are only read do not need the word, so reading 256 KiB uses one page
+//! of shadow. The shadow is private memory, so every fork starts with an empty one. Two mappings of one line have two
+//! shadows, and other processes have their own: a line may then be noted as read although its bytes were written before.
+//! That costs a run that could have been saved, but never gives a wrong verdict.
 
 use core::sync::atomic::Ordering;
 

@@ -1,6 +1,6 @@
-//! Changes to files outside of the private folders: the next run would see them, so the host is told which path it was.
+//! Changes to files outside the private folders: the next run would see them, so the host is told the path.
 //!
-//! Looked at before the call is made: a call that fails for another reason is told too, which only makes a result more careful.
+//! This is checked before the system call: a call that fails for another reason is reported too, which only makes a result more careful.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;

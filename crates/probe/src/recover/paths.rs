@@ -1,4 +1,4 @@
-//! Pools under their own paths with private content: paths that name a pool are replaced by those of its stand-in.
+//! Pools at their own paths with private content: a path that names a pool is replaced by that of its stand-in, a private file.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
-//! A reference run: the process runs the operations without any crash and stops at every boundary between two of them. There the
-//! host has it forked, to see what would be answered if it went on otherwise: without the next operation, or with the
+//! A reference run: the process runs the operations without any crash and stops at every operation boundary. There the
+//! host asks for a fork, to see the answers if the run continued otherwise: without the next operation, or with the
 //! queries of the readback.
 //!
-//! A fork must not change the pools of the process that goes on. They are mapped privately in it; the other one waits
-//! meanwhile, so nobody changes the files under it.
+//! A fork must not change the pools of the process that continues, so it maps them privately. That process waits
+//! meanwhile, so nothing changes the files under the fork.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

@@ -1,7 +1,7 @@
 //! Files beside the pools as a crash left them: paths into the target's folders lead to private ones.
 //!
-//! Which names a recording told of is in a folder of marks (see `wire::recover::Recovery::roots`). Those, and names that do not exist at
-//! all, are looked for and made in the private folder; every other name is the real one.
+//! A folder of marks has the names that the recording reported (see `wire::recover::Recovery::roots`). These names, and names that do not
+//! exist at all, are looked up and created in the private folder; every other name is the real one.
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
-//! Operations of a run: lines of the file behind standard input, of which the host names byte ranges. What was written to
-//! standard output up to each read is told, so that the host can take the answers apart.
+//! Operations of a run: lines of the file behind standard input; the host names their byte ranges. The probe reports what was written to
+//! standard output before each read, so that the host can separate the answers.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What the program does about each signal. The kernel is told the same, except that a handler is always ours.
+//! The program's action for each signal. The kernel gets the same actions, except that a handler is always the engine's.
 
 use super::abi::{
     KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,

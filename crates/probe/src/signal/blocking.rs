@@ -1,5 +1,5 @@
-//! System calls that may wait. A signal that arrives before the call has begun keeps it from beginning, so that no wait
-//! starts with a signal undelivered; the call is made anew after the handler, as the kernel restarts calls.
+//! System calls that may wait. A signal that arrives before the call has begun prevents the call, so that no wait
+//! starts with an undelivered signal; the call is made again after the handler, as the kernel restarts calls.
 
 use core::arch::global_asm;
 use core::mem::offset_of;

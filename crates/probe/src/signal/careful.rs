@@ -1,5 +1,5 @@
-//! Copying to and from the program's memory where it may not be mapped. A fault in the one instruction that touches it
-//! makes the copy fail instead ([`recovery`] is asked by the fault handler).
+//! Copies to and from the program's memory, which may not be mapped. A fault in the one instruction that accesses it
+//! makes the copy fail instead (the fault handler asks [`recovery`]).
 
 use core::arch::global_asm;
 

@@ -1,4 +1,4 @@
-//! Ends that come by signal.
+//! Processes that a signal ends.
 
 use core::fmt::Write;
 use core::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! Signals that an instruction raised. Most are the engine's own way of working; the rest belong to the program.
+//! Signals that an instruction raised. The engine causes most of them itself, as part of its work; the rest belong to the program.
 
 use wire::control::option;
 

@@ -1,5 +1,5 @@
 //! `rt_sigreturn`: the kernel itself restores the floating-point state and the mask from the program's frame; only the
-//! place where it goes on is the engine's.
+//! address where it continues is the engine's.
 
 use core::arch::asm;
 

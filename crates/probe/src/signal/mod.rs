@@ -1,19 +1,19 @@
 //! The program's signals.
 //!
-//! The kernel delivers every signal to the engine ([`catch`]), on an engine stack of its own. From there it is either the
-//! engine's business (a store to PM, translated code that changed: [`fault`]) or the program's: then the program's
-//! handler is entered exactly as the kernel would have entered it ([`deliver`], [`frame`]), with the *program's* pc,
+//! The kernel delivers every signal to the engine ([`catch`]), on a separate engine stack. The engine either handles it
+//! itself (a store to PM, translated code that changed: [`fault`]) or enters the program's
+//! handler exactly as the kernel would have entered it ([`deliver`], [`frame`]), with the *program's* pc,
 //! registers, mask and alternate stack.
 //!
-//! Where a signal may find a thread, and what happens:
+//! Where a thread may be when a signal arrives, and what happens:
 //! - in translated code between two instructions: it is delivered at once;
 //! - in translated code inside a sequence of ours, or in a trampoline called from there: the thread is single-stepped to the
 //!   next boundary ([`step`]);
 //! - in the engine: it is kept ([`state::Kept`]) with all signals blocked, and delivered when the engine is left
 //!   ([`leave`]); a blocking system call that has not begun yet is not begun ([`blocking`]).
 //!
-//! The program's mask and actions are kept here; the kernel's differ from them only in this: the faults that the engine
-//! lives from are never blocked, and their actions are always ours.
+//! The program's mask and actions are kept here. The kernel's differ from them only in that the faults that the engine
+//! relies on are never blocked, and their actions are always the engine's.
 
 mod abi;
 mod action;

@@ -1,4 +1,4 @@
-//! Faults that the engine raises for the program: its own code cannot, because it never runs where it lies.
+//! Faults that the engine raises for the program: the program's code cannot, because it never runs at its own address.
 
 use super::abi::{Info, SIGSEGV, TRAP_PAGE_FAULT};
 use super::state::Kept;

@@ -1,4 +1,4 @@
-//! Delivering a signal as soon as the program's state can be had, single-stepping there if need be.
+//! Delivers a signal as soon as the program's state is available, single-stepping to that point if necessary.
 
 use super::abi::{Context, TRAP_FLAG};
 use super::deliver::{self, ProgramState};

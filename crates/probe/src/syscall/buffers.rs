@@ -1,5 +1,5 @@
-//! Pointers into PM. At the program's address PM cannot be written, not even by the kernel, and with loads recorded it cannot
-//! be read either. Each pointer of a call is passed on as its row in the table of [`syscalls`] says: as it is, as the
+//! Pointers into PM. At the program's address PM cannot be written, not even by the kernel; if loads are recorded, it cannot
+//! be read either. Each pointer of a call is passed on as its row in the table of [`syscalls`] says: unchanged, as the
 //! alias, or, if only a part of the memory is PM, as a copy. What the kernel wrote to PM becomes an event.
 
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! The probe's own descriptors do not exist for the program.
+//! Hides the probe's own descriptors from the program.
 
 use super::buffers;
 use super::dispatch::Call;

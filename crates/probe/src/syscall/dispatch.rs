@@ -1,4 +1,4 @@
-//! Which family answers which system call.
+//! Which family handles which system call.
 
 use super::{buffers, descriptors, exit, files, memory, names, operations, proc, random, refused, time, waits};
 use crate::flow;

@@ -1,4 +1,4 @@
-//! Records that come from system calls.
+//! Records of system calls.
 
 use wire::control::MAX_PAYLOAD;
 use wire::record::{Header, kind};

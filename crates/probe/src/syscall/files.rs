@@ -1,4 +1,4 @@
-//! Calls on files: when they become pools, and what is written to pools past the mapping. What is written to other files is told too (`names`).
+//! Calls on files: when they become pools, and what is written to pools without a mapping. Writes to other files are reported too (`names`).
 
 use alloc::format;
 use alloc::vec::Vec;

@@ -1,4 +1,4 @@
-//! The address space: `mmap` and its kin.
+//! The address space: `mmap` and related calls.
 
 use super::dispatch::Call;
 use super::event;

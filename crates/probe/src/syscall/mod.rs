@@ -1,4 +1,4 @@
-//! The program's system calls. Most go to the kernel as they are; the rest is in one file per family.
+//! The program's system calls. Most go to the kernel unchanged; the rest are in one file per family.
 
 pub mod buffers;
 pub mod descriptors;

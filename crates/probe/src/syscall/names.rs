@@ -1,7 +1,7 @@
-//! What happens to names, and to files that are no pools: all of it belongs to what a crash leaves.
+//! Changes to names, and to files that are not pools: a crash image includes them.
 //!
-//! The host looks at the files itself, before and after a call that changes names: the probe only says which call, holds everybody else
-//! off, and waits. What is written through descriptors is sent along, as for pools.
+//! The host inspects the files itself, before and after a call that changes names: the probe only says which call it is, keeps other tasks
+//! from changing names meanwhile, and waits. Data written through descriptors is sent to the host, as for pools.
 
 use alloc::vec::Vec;
 use core::sync::atomic::Ordering;

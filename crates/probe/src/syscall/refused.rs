@@ -1,4 +1,4 @@
-//! What cannot be done under the recorder, or only in part: said, or answered as a kernel without it would.
+//! System calls that the recorder does not support, or only in part: it says so, or answers like a kernel without the call.
 
 use core::sync::atomic::{AtomicBool, Ordering};
 

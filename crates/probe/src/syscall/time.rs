@@ -1,7 +1,7 @@
 //! Time that is the same in every run (`wire::virtual_time`).
 //!
-//! The virtual clock moves when it is asked, when the program sleeps, when it waits ([`super::waits`]), when a timer goes off
-//! ([`super::timers`]), and when it computes for long between two questions. While there are other tasks, or a timer is armed,
+//! The virtual clock advances when it is queried, when the program sleeps, when it waits ([`super::waits`]), when a timer expires
+//! ([`super::timers`]), and when it computes for long between two queries. While there are other tasks, or a timer is armed,
 //! sleeps also take their real time: something else is meant to happen meanwhile.
 
 use core::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! Timers of the program: `timerfd`, `timer_create`, `setitimer`, `alarm`. The kernel lets them go off in real time; when one has, the
-//! virtual clock shows at least the time that it was set to.
+//! Timers of the program: `timerfd`, `timer_create`, `setitimer`, `alarm`. In the kernel they expire in real time; after that, the
+//! virtual clock shows at least the time that the timer was set to.
 
 use alloc::vec::Vec;
 use core::sync::atomic::{AtomicBool, Ordering};

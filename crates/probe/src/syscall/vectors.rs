@@ -1,5 +1,5 @@
-//! Buffers behind pointers in memory: `iovec`, `msghdr`, `mmsghdr`, lists of strings. The kernel gets lists of our own in which
-//! every address in PM is the alias.
+//! Buffers behind pointers in memory: `iovec`, `msghdr`, `mmsghdr`, lists of strings. The kernel gets copies of the lists in which
+//! every address in PM is replaced by the alias.
 
 use alloc::vec::Vec;
 

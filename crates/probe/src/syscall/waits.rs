@@ -1,6 +1,6 @@
-//! Waits with a time limit, and other waits. They take their real time; what was waited moves the virtual clock: by the whole limit if it ran
-//! out, else by the real time, if that was long and no timer of the program ended it. Threads that wait at the same time do not add up: when a wait
-//! ends, the clock shows at least what it showed at its beginning and what was waited.
+//! Waits with or without a timeout. They take their real time and advance the virtual clock: by the whole timeout if it expired,
+//! otherwise by the real time, if that was long and no timer of the program ended the wait. Threads that wait at the same time do not add up: when a wait
+//! ends, the clock shows at least its value at the beginning plus the time waited.
 
 use core::sync::atomic::Ordering;
 

@@ -1,4 +1,4 @@
-//! Would the kernel run this file? Asked before the exec, since afterwards there is no program left to tell.
+//! Checks whether the kernel would run a file. This happens before the exec, since afterwards there is no program left to get the error.
 
 use alloc::vec::Vec;
 

@@ -1,7 +1,7 @@
 //! New threads and processes.
 //!
-//! A task that shares the memory (a thread, a `vfork` child) starts on an engine stack of its own, with the program's
-//! registers in its own [`Thread`]. A task with a copy of the memory goes on in the copy of this very function.
+//! A task that shares the memory (a thread, a `vfork` child) starts on its own engine stack, with the program's
+//! registers in its own [`Thread`]. A task with a copy of the memory continues in its copy of the same function.
 
 use alloc::boxed::Box;
 use alloc::sync::Arc;

@@ -1,4 +1,4 @@
-//! The program's tasks: threads and processes, as they are made, change their image and end.
+//! The program's tasks: how threads and processes start, change their image and end.
 
 mod check;
 mod clone;

@@ -1,4 +1,4 @@
-//! Numbers of threads and processes in the recording. The parent takes them, so that they come in the program's order.
+//! Numbers of threads and processes in the recording. The parent assigns them, so that they are in the program's order.
 
 use core::sync::atomic::Ordering;
 

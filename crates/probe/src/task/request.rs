@@ -1,4 +1,4 @@
-//! What the program asks of `clone` and its kin, in one form.
+//! Requests of the program to `clone` and related calls, in one form.
 
 use crate::load::user;
 use crate::sys::{EFAULT, EINVAL, nr};

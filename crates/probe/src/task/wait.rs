@@ -1,5 +1,5 @@
-//! Children that a signal ended. The kernel ends them without a word to the engine, so their parent's record of it is the
-//! one that is written: when it learns of it.
+//! Children that a signal ended. The kernel does not notify the engine in the child, so the parent writes the record when
+//! it waits for the child.
 
 use alloc::vec::Vec;
 

@@ -1,8 +1,8 @@
-//! What a recovery run reads and writes of the pools, from inside a block: the same call as `trampoline_record`, but all it leaves
-//! is a bit in the shadow of the line; only the first read and the first write of a line are told to the host.
+//! Notes from inside a block what a recovery run reads and writes in the pools: the same call as `trampoline_record`, but it only sets
+//! a bit in the shadow of the line; only the first read and the first write of a line are reported to the host.
 //!
 //! The shadow of a line is a word with the bytes that this process has written, and a byte with what was noted already
-//! (`recover::notes`). A load of bytes that were all written before is no read of the crash image.
+//! (`recover::notes`). A load of bytes that were all written before does not read the crash image.
 
 use core::arch::global_asm;
 use core::mem::offset_of;

@@ -1,8 +1,8 @@
 //! Leaving and entering translated code.
 //!
-//! A trampoline is jumped to with every register of the program in place. It saves the general registers, flags and
+//! Translated code jumps to a trampoline with every register of the program in place. The trampoline saves the general registers, flags and
 //! xmm0–15 into the thread's structure, switches to the engine stack and calls Rust. The engine is compiled for plain
-//! SSE2, so YMM/ZMM upper halves, mask registers, x87 and MXCSR survive in the machine.
+//! SSE2, so YMM/ZMM upper halves, mask registers, x87 and MXCSR stay in the processor.
 
 use core::arch::global_asm;
 use core::mem::offset_of;

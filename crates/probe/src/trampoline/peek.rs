@@ -1,5 +1,5 @@
-//! Reading words of the program's memory that may not be mapped. The signal handler knows the instructions that may fault and
-//! sends them to the label behind them.
+//! Reads words of the program's memory that may not be mapped. The signal handler knows the instructions that may fault and
+//! continues at the label behind them.
 
 use core::arch::global_asm;
 

@@ -1,4 +1,4 @@
-//! Code caches. Each lies within reach (±2 GiB) of the code it translates, so that rip-relative operands need only a new
+//! Code caches. Each is within reach (±2 GiB) of the code that it translates, so that rip-relative operands need only a new
 //! displacement.
 
 use alloc::vec::Vec;

@@ -1,5 +1,5 @@
 //! Control flow: direct branches are linked, indirect ones go through the branch table, calls push the program's own return
-//! address, so the stack looks as it always does.
+//! address, so the stack is the same as in a native run.
 
 use core::mem::offset_of;
 

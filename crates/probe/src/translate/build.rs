@@ -1,4 +1,4 @@
-//! Building one block: scanning the program's code, copying what can be copied, rewriting the rest.
+//! Builds one block: scans the program's code, copies what can be copied, and rewrites the rest.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;

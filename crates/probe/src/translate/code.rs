@@ -1,4 +1,4 @@
-//! The program's executable memory: what may be translated, and noticing when it changes.
+//! The program's executable memory: what may be translated, and how the engine notices changes.
 
 use alloc::vec::Vec;
 use core::ops::Deref;

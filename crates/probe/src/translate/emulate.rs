@@ -1,4 +1,4 @@
-//! Instructions that the engine carries out itself, and those that it refuses.
+//! Instructions that the engine emulates, and those that it refuses.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering;

@@ -1,4 +1,4 @@
-//! What the engine lock guards: tables that change together, so that one lock is taken for all of them.
+//! What the engine lock guards: tables that change together, so that one lock is enough for all of them.
 
 use core::cell::UnsafeCell;
 

@@ -1,5 +1,5 @@
-//! What children of fork learn, for their parent: a program that forks again and again runs the same code in each child,
-//! and each would translate it anew. A child leaves the addresses it had to translate (and to unwind) in shared memory; the
+//! Hints from children of fork to their parent. A program that forks again and again runs the same code in each child,
+//! and each child would translate it again. So a child leaves the addresses that it had to translate (and to unwind) in shared memory; the
 //! parent does the same work once, before its next fork, and later children find it done.
 
 use core::sync::atomic::{AtomicBool, AtomicU32, Ordering};

@@ -1,8 +1,8 @@
 //! Stores with implicit operands, masks or computed lengths: string instructions, pushes, `maskmovdqu`, scatters, bit
 //! strings, `xsave`, masked vectors.
 //!
-//! Such an instruction runs unchanged between two calls into Rust. The first shifts the register that its address comes
-//! from to the alias; the second shifts it back and records what was written. They are rare; simplicity wins.
+//! Such an instruction runs unchanged between two calls into Rust. The first moves the register that holds the address
+//! to the alias; the second moves it back and records what was written. Such instructions are rare, so simple code is preferred to fast code.
 
 use core::mem::offset_of;
 use core::sync::atomic::Ordering;

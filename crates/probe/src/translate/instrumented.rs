@@ -1,5 +1,5 @@
-//! Instrumented instructions: those that were seen to touch PM. Each tests its address every time it runs (the same
-//! instruction may write ordinary memory, too: think of `memcpy`), performs PM stores on the alias, and records them.
+//! Instrumented instructions: those that have accessed PM. Each tests its address every time it runs (the same
+//! instruction may also write ordinary memory, for example in `memcpy`), performs PM stores on the alias, and records them.
 
 use alloc::vec::Vec;
 use core::mem::offset_of;

@@ -1,4 +1,4 @@
-//! From block to block: exits and how they are linked, the branch table, and where a thread goes on.
+//! From block to block: exits and how they are linked, the branch table, and where a thread continues.
 
 use alloc::vec::Vec;
 

@@ -1,4 +1,4 @@
-//! Are the arithmetic flags needed? Looks ahead in the program's own code; says yes when it does not know.
+//! Decides whether the arithmetic flags are needed. Looks ahead in the program's own code; if in doubt, they are.
 
 use isa::scan::{Class, FlagUse, Scan, scan};
 

@@ -1,9 +1,9 @@
-//! Loads from PM (`--loads`). PM is then not even readable at the program's address: every access faults once, is instrumented,
-//! and goes to the alias from then on.
+//! Loads from PM (`--loads`). PM is then not even readable at the program's address: every accessing instruction faults once, is instrumented,
+//! and uses the alias from then on.
 //!
-//! What is recorded: explicit memory operands and the sources of string instructions. Gathers, `pop` and `ret` from
-//! PM are carried out but not recorded where that is possible, and refused where it is not; a recovery run is then told
-//! that it does not know all that was read (`recover::notes::incomplete`).
+//! Explicit memory operands and the sources of string instructions are recorded. Gathers, `pop` and `ret` from
+//! PM are executed but not recorded if that is possible, and refused otherwise; a recovery run then notes
+//! that its read set is incomplete (`recover::notes::incomplete`).
 
 use iced_x86::{Instruction as Decoded, Mnemonic, OpKind};
 use isa::effect::{Effect, Form, LoadForm, effect, loads};

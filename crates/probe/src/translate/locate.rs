@@ -1,4 +1,4 @@
-//! What a machine address in a code cache means for the program.
+//! Maps an address in a code cache to the program's address and state.
 
 use core::mem::offset_of;
 

@@ -1,4 +1,4 @@
-//! Marks of operations (`wire::mark`): instructions that do nothing but say where an operation begins or ends.
+//! Marks of operations (`wire::mark`): instructions that only mark where an operation begins or ends.
 
 use wire::mark;
 use wire::record::{Header, kind};

@@ -1,7 +1,7 @@
-//! The translator: makes code that does what the program's code does, and records what reaches PM.
+//! The translator: generates code that does what the program's code does, and records what reaches PM.
 //!
 //! Registers keep their places, so most instructions are copied byte for byte. Only control flow, rip-relative operands,
-//! flushes, fences, locked instructions and *instrumented* instructions (those that were seen to touch PM) are rewritten.
+//! flushes, fences, locked instructions and *instrumented* instructions (those that have accessed PM) are rewritten.
 
 pub mod arena;
 pub mod block;

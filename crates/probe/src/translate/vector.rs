@@ -1,7 +1,7 @@
 //! Vector and mask registers of the program, read while the engine runs.
 //!
-//! The engine uses only the low halves of xmm0–15 (and has saved them); everything else is still in the machine.
-//! Instructions here are executed only after the program itself has used the register, so the processor has them.
+//! The engine uses only the low halves of xmm0–15 (and has saved them); everything else is still in the processor.
+//! Instructions here are executed only after the program itself has used the register, so the processor supports them.
 
 use core::arch::asm;
 

@@ -1,7 +1,7 @@
 //! Watched functions (`--watch`): their entry with arguments, and their return with its value.
 //!
 //! The host resolves symbols when a module is mapped. A return is noticed at the return address: the first time a watched
-//! function is entered from some place, the code there is translated anew with a check in front.
+//! function is called from a place, the code there is translated again with a check in front.
 
 use wire::record::{Header, kind};
 
