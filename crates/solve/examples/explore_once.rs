@@ -1,4 +1,4 @@
-//! Explores a program and says what it found, without the oracles:
+//! Explores a program and prints what it found, without the oracles:
 //! `cargo run --release -p solve --example explore_once -- FREE_BYTES SECONDS COMMAND...`
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Expressions as clauses: each bit is a variable, each operation the circuit that computes it.
+//! Bit-blasting: turns expressions into clauses. Each bit is a variable, each operation the circuit that computes it.
 
 use batsat::{Callbacks, Lit, Solver as Sat, SolverInterface, lbool};
 use rustc_hash::FxHashMap;

@@ -1,5 +1,5 @@
-//! Solving for a fuzzing campaign: cases at which mutation is stuck are followed, and branches towards PM code that never ran are turned. What
-//! executed something new is suggested to the campaign, which runs it like any mutant.
+//! Solving for a fuzzing campaign: if mutation is stuck, follows test cases of the corpus and turns branches towards PM code that never ran. Suggests
+//! the inputs that executed something new to the campaign, which runs them like any mutant.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Input on its way through sockets and pipes: what one process sends, another receives. Which connection it took is not known; what was
-//! received is found by its content among what was sent and not received yet. A wrong match costs a run that takes another way.
+//! Input that goes through sockets and pipes from one process to another. The connection is not known: received data is found by its content
+//! among the data that was sent and not received yet. A wrong match costs one run that takes another path than predicted.
 
 use std::collections::VecDeque;
 

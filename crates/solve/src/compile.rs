@@ -1,4 +1,4 @@
-//! Blocks of code, with everything worked out that is the same at each execution.
+//! Blocks of code, with everything precomputed that is the same in each execution.
 
 use iced_x86::{
     Decoder, DecoderOptions, FlowControl, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,

@@ -1,4 +1,4 @@
-//! Constant tables: what the files of a process hold in segments that nobody can write.
+//! Constant tables: the content of read-only segments of the files of a process.
 
 use std::path::Path;
 use std::sync::Arc;

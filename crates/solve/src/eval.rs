@@ -1,4 +1,4 @@
-//! What an expression is for a given input.
+//! Evaluates an expression for a given input.
 
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,4 @@
-//! The search over paths. It runs nothing itself: whoever drives it asks for the next input, runs it, and tells what happened. A fuzzing
+//! The search over paths. It runs nothing itself: its caller asks for the next input, runs it, and reports what happened. A fuzzing
 //! campaign can do the same with its corpus.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,9 +1,9 @@
 //! Bit-vector expressions over the bytes of an input.
 //!
-//! Expressions live in an [`Arena`] and are made once each: equal expressions have equal [`Expr`]s. They are simplified as they are
-//! built ([`crate::simplify`]), so that a value that was only moved, split and put together again is the bytes that it came from.
-//! Every expression has 1 to 64 bits. Operations have the meaning of SMT-LIB's bit vectors; shifts by the width or more give zero (sign for
-//! [`Op::AShr`]), division by zero gives all ones, its remainder the dividend.
+//! Expressions are interned in an [`Arena`]: equal expressions have equal [`Expr`]s. They are simplified as they are
+//! built ([`crate::simplify`]), so that a value that was only moved, split and reassembled is the bytes that it came from.
+//! Every expression has 1 to 64 bits. Operations have the meaning of SMT-LIB's bit vectors: shifts by the width or more give zero (the sign for
+//! [`Op::AShr`]), division by zero gives all ones, and its remainder is the dividend.
 
 use std::hash::{Hash, Hasher};
 

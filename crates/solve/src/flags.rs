@@ -1,4 +1,4 @@
-//! The arithmetic flags. Most are never read, so that what they are is worked out when somebody does.
+//! The arithmetic flags. Most are never read, so they are computed only when they are.
 
 use crate::expr::{Arena, Expr, Op};
 

@@ -1,4 +1,4 @@
-//! Follows the input through a run: the sink that is given to a recorder in values mode.
+//! Follows the input through a run: the sink for a recorder in values mode.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What one instruction finds and leaves: registers, flags and its memory operand, byte by byte.
+//! The state before and after one instruction: registers, flags and its memory operand, byte by byte.
 //!
-//! A byte is followed (it has an expression) or it is as the processor has it. What the processor has is given by [`Known`], as far as it was
-//! logged; moves do without.
+//! A byte is either followed (it has an expression) or has the processor's value. [`Known`] has the processor's values as far as they were
+//! logged; moves do not need them.
 
 use iced_x86::{Instruction, OpKind, Register};
 

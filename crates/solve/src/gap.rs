@@ -1,4 +1,4 @@
-//! Why paths may be left though no branch is left to try.
+//! Reasons why other paths may exist although no branch is left to try.
 
 use crate::session::Session;
 use crate::solver::SolverStage;

@@ -1,11 +1,11 @@
-//! Static control flow, and how much PM code that never ran can be reached from where (Agamotto, OSDI 2020, §4.3.1).
+//! Static control flow, and how much PM code that never ran can be reached from each place (Agamotto, OSDI 2020, §4.3.1).
 //!
 //! **Deviations from the paper.** There is no pointer analysis: PM instructions are flushes, non-temporal stores, fences, and calls of
-//! functions that can execute one (of PMDK, or with a flush inside); plain stores to PM are found out only by executing them. Priorities
-//! count what was *not executed yet*. Code is read by following direct branches and calls, calls into other files as the loader
-//! links them, jump tables, and the targets of indirect jumps and calls that runs were seen to take. An indirect call that never ran may go to any
+//! functions that can execute one (of PMDK, or with a flush inside); plain stores to PM are found only by executing them. Priorities
+//! count only what was *not executed yet*. Code is read by following direct branches and calls, calls into other files as the loader
+//! links them, jump tables, and the observed targets of indirect jumps and calls. An indirect call that never ran may go to any
 //! function of its file that the file's data points to. Tables that are computed in another block than the jump, and pointers in data of files that are
-//! not relocatable, are not seen.
+//! not relocatable, are missed.
 
 mod block;
 mod components;

@@ -1,4 +1,4 @@
-//! What is free in the input of a program: standard input or a file, and arguments, whole or in parts.
+//! What is symbolic in the input of a program: standard input or a file, and arguments, entirely or in part.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

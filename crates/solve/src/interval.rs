@@ -1,4 +1,4 @@
-//! Between which numbers an expression lies.
+//! The interval of values that an expression can have.
 
 use crate::expr::{Arena, Expr, Op, mask};
 

@@ -1,7 +1,7 @@
-//! The cheap stages: what a condition asks of single bytes is read off its expression, and tried.
+//! The cheap stages: derive from its expression what a condition requires of single bytes, and try that.
 //!
-//! A comparison with a number is solved by putting the number (or one beside it) where the compared bytes came from, going backwards through
-//! operations that can be undone ("input-to-state", REDQUEEN, NDSS 2019; here through arithmetic, too). What comes of it is only a
+//! A comparison with a number is solved by propagating the number (or a neighbouring one) back to the input bytes, through
+//! invertible operations ("input-to-state", REDQUEEN, NDSS 2019; here also through arithmetic). The result is only a
 //! guess: the caller evaluates all conditions for it.
 
 use rustc_hash::FxHashMap;

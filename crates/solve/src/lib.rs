@@ -10,7 +10,7 @@
 //!             Stages        an input that takes its other side        (solver, invert, interval, blast, smt)
 //! ```
 //!
-//! `session` explores alone (`gap`: what it left out); `campaign` helps a fuzzing campaign where mutation is stuck.
+//! `session` explores alone (`gap`: what it left out); `campaign` helps a fuzzing campaign when mutation is stuck.
 //!
 //! Source: I. Neal et al., "Agamotto", OSDI 2020, §4 and §5. Deviations are in `machine.rs`, [`graph`] and docs/design/solving.md.
 

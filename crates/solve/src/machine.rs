@@ -1,12 +1,12 @@
-//! Lets a thread execute blocks: what depends on the input gets expressions, everything else stays as the processor has it.
+//! Executes the blocks of a thread: values that depend on the input get expressions, all others are the processor's.
 //!
 //! Source: concolic execution as in DART and SAGE (Godefroid et al., PLDI 2005, NDSS 2008), on a binary. What it can miss:
-//! - **Addresses are those of the run.** A load or store through an address that depends on the input happens where it happened; loads
-//!   from constant tables of a file ([`crate::constant`]) and from what was loaded before nearby are the exception. The path remembers the address as a [`Kind::Address`] step.
-//! - **Instructions without a meaning** in the table make their results concrete, and are counted by name.
-//! - **What system calls give back** depends on nothing but the input file's own bytes.
+//! - **Addresses are those of the run.** A load or store whose address depends on the input uses the address of the run, except for loads
+//!   from constant tables of a file ([`crate::constant`]) and from memory near an earlier load. The path keeps the address as a [`Kind::Address`] step.
+//! - **Instructions without semantics** in the table make their results concrete, and are counted by name.
+//! - **Results of system calls** do not depend on the input, except for the bytes of the input file.
 //!
-//! It produces nothing wrong that stays: an input that comes of a wrong path is run, and seen not to take it.
+//! Errors do not last: an input from a wrong path condition is run, and the run shows that it takes another path.
 
 use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
 use isa::flow::{Place, Wanted};

@@ -1,4 +1,4 @@
-//! The path that a run took, as far as the input decided it.
+//! The path that a run took, as far as it depended on the input.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From an address in the process to a place that people know.
+//! Maps an address in the process to its file, function and source line.
 
 use addr2line::Loader;
 

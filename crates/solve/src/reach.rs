@@ -1,4 +1,4 @@
-//! From a line of source to the addresses of its code.
+//! Maps a source line to the addresses of its code.
 
 use addr2line::Loader;
 

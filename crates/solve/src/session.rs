@@ -1,4 +1,4 @@
-//! A session of exploring: runs, solves, runs again, until its time is over or no branch is left.
+//! An exploration: runs, solves and runs again, until the time budget is exhausted or no branch is left.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Building expressions. Each function gives the simplest form that it knows.
+//! Builds expressions. Each function returns the simplest form that it knows.
 
 use crate::eval::apply;
 use crate::expr::{Arena, Expr, NO_ARGS, Node, Op, mask};

@@ -1,4 +1,4 @@
-//! Sets of input bytes, kept once each.
+//! Sets of input bytes, interned.
 
 use rustc_hash::FxHashMap;
 

@@ -1,4 +1,4 @@
-//! Every covered instruction form against the processor: random operands, what the expressions say = what the processor does.
+//! Compares every covered instruction form with the processor: on random operands, the expressions give the processor's results.
 
 mod machine;
 

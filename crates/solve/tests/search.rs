@@ -1,4 +1,4 @@
-//! The search over paths, on real programs: "every branch tried" is true, PM code comes first, and an argument that was cut short grows again.
+//! The search over paths, on real programs: "every branch tried" is true, PM code comes first, and an argument that was cut short can grow again.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;

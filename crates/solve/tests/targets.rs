@@ -1,4 +1,4 @@
-//! `targets/solve`: bugs behind conditions that random changes do not meet. Exploring reaches each of them within its time, lint names the
+//! `targets/solve`: bugs behind conditions that random mutations do not meet. `explore` reaches each bug in time, lint names the
 //! line, and the twin is clean on every path.
 //!
 //! One test per program: `cargo test --release -p solve --test targets -- magic32`.

@@ -1,4 +1,4 @@
-//! QEMU has the functions of its plugin interface: nothing that is linked here does, so the tests of the plugin's own parts leave them open.
+//! QEMU provides the functions of its plugin interface. Nothing linked here does, so tests of the plugin's own parts leave them undefined.
 
 fn main() {
     println!("cargo:rustc-link-arg=-Wl,--unresolved-symbols=ignore-all");

@@ -1,4 +1,4 @@
-//! Debian's cloud kernel: fetched from the package sources that the machine has, and unpacked; nothing is installed.
+//! Debian's cloud kernel: fetched from the machine's package sources and unpacked; nothing is installed.
 
 use std::env;
 use std::fs as files;

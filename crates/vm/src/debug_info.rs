@@ -1,8 +1,8 @@
 //! Source lines of kernel code.
 //!
-//! A module is a relocatable file: its debug information names places by section, and the kernel chooses where each section lies. The guest
-//! says where (`/sys/module/NAME/sections`); with that, the relocations of the debug sections are applied as a linker would. `vmlinux` is linked
-//! already, and lies where it says (`nokaslr`).
+//! A module is a relocatable file: its debug information names places by section, and the kernel chooses the address of each section. The guest
+//! reports these addresses (`/sys/module/NAME/sections`); with them, the relocations of the debug sections are applied as a linker would. `vmlinux` is
+//! already linked, and is loaded at its link address (`nokaslr`).
 
 use std::collections::BTreeMap;
 use std::fs as files;

@@ -1,6 +1,6 @@
-//! gdb on a guest, which is stopped just before it mounts.
+//! Runs gdb on a guest that is stopped just before it mounts.
 //!
-//! gdb connects to QEMU while the guest waits for a request, sets its breakpoints, and says so by making a file. Then the request is sent.
+//! gdb connects to QEMU while the guest waits for a request, sets its breakpoints, and creates a file to say so. Then the request is sent.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Recovery in a guest: a crash image is put into its PM region, the file system is mounted and walked.
+//! Recovery in a guest: puts a crash image into its PM region, mounts the file system and walks it.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! What is needed beside Fencepost itself: QEMU, and the *kit* (our plugin for it, and the agent), which `cargo xtask vm-kit` builds.
+//! What is needed in addition to Fencepost itself: QEMU, and the *kit* (our QEMU plugin and the agent), which `cargo xtask vm-kit` builds.
 
 use std::env;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Where a kernel file system is tried without a crash, and recorded: one guest, with the file system as it was made at hand.
+//! Where a kernel file system runs without a crash and is recorded: one guest, which keeps a copy of the freshly made file system.
 
 use std::collections::BTreeMap;
 use std::io;

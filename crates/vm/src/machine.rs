@@ -1,4 +1,4 @@
-//! One virtual machine: started, asked, and ended.
+//! One virtual machine: starts it, sends requests, and ends it.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};

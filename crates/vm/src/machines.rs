@@ -1,4 +1,4 @@
-//! Guests for the workers of a search. A guest that is no longer needed waits for the next search, since booting is dear.
+//! Guests for the workers of a search. A guest that is no longer needed waits for the next search, since booting is expensive.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -1,4 +1,4 @@
-//! The guest's memory: one file of ours that QEMU maps shared. What the host writes there, the guest sees.
+//! The guest's memory: one file of ours that QEMU maps shared. The guest sees what the host writes there.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Kernel modules: which files hold them, and in which order they are loaded.
+//! Kernel modules: their files, and the order in which they are loaded.
 
 use std::collections::BTreeMap;
 use std::fs as files;

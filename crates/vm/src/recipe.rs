@@ -1,4 +1,4 @@
-//! What the user names: a kernel, its modules, a file system; and the guest that is made of them.
+//! What the user names (a kernel, its modules, a file system), and the guest that is made from it.
 
 use std::fs as files;
 use std::io;

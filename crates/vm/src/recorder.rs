@@ -1,8 +1,8 @@
-//! From what the plugin told to a trace.
+//! Turns the plugin's records into a trace.
 //!
-//! What differs from a recorded program (rules of [`trace::event`]): a thread is a kernel stack (so interrupts and other tasks of the guest
-//! are told apart from the system call), locked instructions are no fences (rules 4 and 5: in the kernel they are everywhere and would hide missing
-//! fences), flushes of ordinary memory are not recorded, and call paths are exact from the beginning of the recording on.
+//! Differences from a recorded program (rules of [`trace::event`]): a thread is a kernel stack (so that interrupts and other tasks of the guest
+//! are distinguished from the system call), locked instructions are not fences (rules 4 and 5: in the kernel they are everywhere and would hide missing
+//! fences), flushes of ordinary memory are not recorded, and call paths are exact from the start of the recording.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Reads what the plugin tells.
+//! Reads the plugin's records.
 
 use std::io;
 use std::ops::Range;

@@ -1,6 +1,6 @@
-//! Starts QEMU so that it ends with this process, whichever way that ends.
+//! Starts QEMU so that it ends with this process, however that ends.
 //!
-//! The kernel's signal at the death of a parent is one at the death of the *thread* that forked; workers come and go. So one thread, which
+//! The kernel sends its parent-death signal when the *thread* that forked ends, and workers come and go. So one thread, which
 //! lives as long as the process, starts all guests.
 
 use std::io;

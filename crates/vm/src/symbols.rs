@@ -1,5 +1,5 @@
-//! Names of kernel functions: what `/proc/kallsyms` of the guest says becomes small ELF files with a symbol table each, which the trace
-//! refers to as its modules. So everything that shows code shows kernel code, too.
+//! Names of kernel functions: the guest's `/proc/kallsyms` becomes small ELF files with one symbol table each, which the trace
+//! refers to as its modules. So all code that shows source locations works for kernel code, too.
 
 use std::collections::BTreeMap;
 use std::fs as files;

@@ -1,4 +1,4 @@
-//! A block of code that may never have run: where it goes on, what it calls, what of it is for PM.
+//! A block of code that may never have run: its successors, its calls, and its PM instructions.
 
 use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, Mnemonic, OpKind, Register};
 use rustc_hash::FxHashMap;

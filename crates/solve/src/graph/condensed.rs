@@ -1,6 +1,6 @@
-//! The graph in numbers: how many PM instructions that never ran are reached from each of its nodes, and how far the nearest is.
+//! The graph in numbers: how many PM instructions that never ran can be reached from each node, and how far away the nearest is.
 //!
-//! It depends on the code alone, and so serves one path after the other until code is seen for the first time. What a path changes is only which PM
+//! The condensed graph depends on the code alone, so it is kept from path to path until new code is seen. A path changes only which PM
 //! instructions never ran.
 
 use std::collections::VecDeque;

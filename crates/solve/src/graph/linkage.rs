@@ -1,4 +1,4 @@
-//! Where calls between files go, and which functions only a pointer reaches: what the loader is told to fill in.
+//! Where calls between files go, and which functions only a pointer reaches, from the relocations that the loader applies.
 
 use object::elf::{R_X86_64_64, R_X86_64_GLOB_DAT, R_X86_64_JUMP_SLOT, R_X86_64_RELATIVE};
 use object::{Object, ObjectSymbol, ObjectSymbolTable, RelocationFlags, RelocationTarget, SymbolKind};

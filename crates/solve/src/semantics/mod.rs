@@ -1,4 +1,4 @@
-//! What instructions compute, as expressions. [`table`] says which mnemonic means what; the other files do it.
+//! What instructions compute, as expressions. [`table`] maps each mnemonic to an operation; the other files implement the operations.
 
 mod integer;
 mod lanes;

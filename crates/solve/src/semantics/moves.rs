@@ -1,4 +1,4 @@
-//! Instructions that only move: bytes keep what they carry, and what is not followed stays so.
+//! Instructions that only move: bytes keep their expressions, and bytes that are not followed stay so.
 
 use iced_x86::{Code, OpKind, Register};
 

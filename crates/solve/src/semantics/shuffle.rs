@@ -1,4 +1,4 @@
-//! Shuffles whose course the instruction alone decides: each byte of the result comes from a known place.
+//! Shuffles that the instruction alone determines: each byte of the result comes from a known place.
 
 use iced_x86::EncodingKind;
 

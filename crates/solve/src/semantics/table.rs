@@ -1,4 +1,4 @@
-//! Which mnemonic means what. Everything that is not here makes its results concrete.
+//! Maps each mnemonic to an operation. Instructions that are not in the table make their results concrete.
 
 use iced_x86::Mnemonic;
 

@@ -1,4 +1,4 @@
-//! Runs single instructions on the processor, with all registers given and taken.
+//! Runs single instructions on the processor; sets all registers before and reads them after.
 
 use std::arch::global_asm;
 

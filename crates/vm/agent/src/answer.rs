@@ -1,4 +1,4 @@
-//! Answers the requests of the host, one after the other.
+//! Answers the host's requests, one after the other.
 
 use std::fmt::Write as _;
 use std::fs::{self as files, File};

@@ -1,4 +1,4 @@
-//! Calls of the kernel that the agent makes beside those of the operations.
+//! System calls that the agent makes apart from those of the operations.
 
 use std::ffi::CString;
 use std::fs::{self as files, File, OpenOptions};

@@ -1,20 +1,20 @@
-//! The only program of a guest. It is `/init`: loads the modules that the initial file system brings, then answers requests of the host.
+//! The only program of a guest. It is `/init`: it loads the modules from the initial file system, then answers the host's requests.
 //!
-//! A request is lines, and so is its reply; each line is answered in order:
+//! A request consists of lines, and so does its reply; the lines are answered in order:
 //!
 //! ```text
 //!   mount TYPE DEVICE [OPTIONS]   ok, or the name of the error
 //!   unmount                       `unmounted`, or `unmount EBUSY`
-//!   recover TYPE DEVICE [OPTIONS] mounts, walks, tries whether the tree is usable, unmounts; observed by the plugin
-//!   exec PROGRAM ARGUMENT …       what it says, then `exit 0`
+//!   recover TYPE DEVICE [OPTIONS] mounts, walks, tests whether the tree is usable, unmounts; observed by the plugin
+//!   exec PROGRAM ARGUMENT …       its output, then `exit 0`
 //!   record, observe, cover, quiet no answer: marks for the plugin
-//!   symbols, modules              /proc/kallsyms; where modules lie
-//!   sections MODULE               where its sections lie: NAME ADDRESS
-//!   device PATH                   `ok` once it is there, `missing` after some seconds
+//!   symbols, modules              /proc/kallsyms; the addresses of modules
+//!   sections MODULE               the addresses of its sections: NAME ADDRESS
+//!   device PATH                   `ok` once it exists, `missing` after some seconds
 //!   filesystems                   /proc/filesystems
-//!   log                           what the kernel has said since the last time, level by level, then `ok`
-//!   drop                          caches that are not in use are dropped
-//!   walk, usable, OPERATION       as everywhere (the crate `fs`)
+//!   log                           kernel messages since the last request, with their levels, then `ok`
+//!   drop                          drops caches that are not in use
+//!   walk, usable, OPERATION       as defined by the crate `fs`
 //! ```
 
 mod answer;

@@ -1,4 +1,4 @@
-//! From nothing to a guest that answers: mounts, modules, the serial line.
+//! Starts the guest until it can answer: mounts, modules, the serial line.
 
 use std::ffi::CString;
 use std::fs::{self as files, File, OpenOptions};

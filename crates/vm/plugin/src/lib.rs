@@ -1,7 +1,7 @@
-//! Sees every store, flush and fence of a guest to its PM region, and tells the host through a ring in shared memory.
+//! Observes every store, flush and fence of a guest to its PM region, and reports it to the host through a ring in shared memory.
 //!
 //! ```text
-//!   translate   each instruction once: what it does to memory (the crate `isa`), which callbacks it gets
+//!   translate   for each instruction, once: what it does to memory (the crate `isa`), which callbacks it gets
 //!   observe     the callbacks: stores, flushes, fences, calls; first loads and stores of lines
 //!   edges       coverage: which block of the wanted code runs after which
 //!   stacks      return addresses by kernel stack, so that each event has its call path

@@ -1,4 +1,4 @@
-//! The way to the host: words in a shared file, one writer, one reader.
+//! The connection to the host: words in a shared file, one writer, one reader.
 
 use std::fs::OpenOptions;
 use std::ops::Range;

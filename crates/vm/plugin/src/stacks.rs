@@ -1,7 +1,7 @@
-//! Call paths without frame pointers: the return addresses of calls, by the stack that they were made on.
+//! Call paths without frame pointers: the return addresses of calls, by kernel stack.
 //!
-//! Kernel stacks are 16 KiB and aligned to that, so a stack pointer tells its stack. An entry whose place lies below the stack pointer
-//! was returned from.
+//! Kernel stacks are 16 KiB and aligned to that, so a stack pointer identifies its stack. If an entry is below the stack pointer, its call
+//! has returned.
 
 use std::collections::HashMap;
 

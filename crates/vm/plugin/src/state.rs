@@ -1,4 +1,4 @@
-//! What the callbacks share. The guest has one processor: QEMU calls everything here from its one thread, after `qemu_plugin_install`.
+//! State that the callbacks share. The guest has one processor: QEMU calls everything here from its one thread, after `qemu_plugin_install`.
 
 use std::cell::UnsafeCell;
 use std::collections::HashMap;

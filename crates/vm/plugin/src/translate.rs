@@ -1,4 +1,4 @@
-//! What each instruction of the guest is, and which callbacks it gets.
+//! What each instruction of the guest does, and which callbacks it gets.
 
 use std::ffi::c_void;
 
