@@ -1,4 +1,4 @@
-//! Where a kernel file system runs without a crash and is recorded: one guest, which keeps a copy of the freshly made file system.
+//! Where a kernel file system runs without a crash and is recorded: one guest, and a copy of the freshly made file system.
 
 use std::collections::BTreeMap;
 use std::io;
