@@ -96,6 +96,9 @@ fn run_of(bytes: &[u8], number: u64, likely: &mut Seed) -> Run {
     }
 }
 
+/// Longer contents are not read: a number in a damaged line must not take all memory.
+const MOST_BYTES: usize = 256 << 20;
+
 impl FromStr for Content {
     type Err = BadContent;
 
@@ -105,6 +108,9 @@ impl FromStr for Content {
         for run in text.split(',').filter(|run| *run != "none") {
             let (what, len) = run.rsplit_once(':').ok_or_else(bad)?;
             let len: usize = len.parse().map_err(|_| bad())?;
+            if len > MOST_BYTES - bytes.len() {
+                return Err(bad());
+            }
             if what == "zero" {
                 bytes.resize(bytes.len() + len, 0);
             } else if let Some(seed) = what.strip_prefix("seed") {

@@ -192,7 +192,9 @@ fn parse(line: &str) -> Option<(TreePath, Found)> {
             _ => return None,
         }
     }
-    Some((path, Found::Entry(entry)))
+    // Of a directory it means something else to every file system.
+    let is_known = entry.body != Body::Dir || entry.size == 0;
+    is_known.then_some((path, Found::Entry(entry)))
 }
 
 /// Without spaces, line ends, colons and what is not ASCII: `%20`.
