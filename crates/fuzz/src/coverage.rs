@@ -142,6 +142,11 @@ impl Covered {
         Some(Covered { edges: count(edges), pm_transitions: count(pm), classes })
     }
 
+    /// Was a counter of this place in this class?
+    pub fn has(&self, (at, class): (u32, u8)) -> bool {
+        self.classes[at as usize] & class != 0
+    }
+
     /// What the trail has that nothing before had.
     pub fn news(&self, trail: &Trail) -> News {
         let mut news = News::default();

@@ -37,6 +37,14 @@ pub enum Delivery {
     Arguments,
 }
 
+/// How far a run goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    End,
+    /// The program has read all of its operations: what it does then is left out.
+    InputRead,
+}
+
 /// What is fuzzed.
 #[derive(Clone, Debug)]
 pub struct Subject {
@@ -128,13 +136,25 @@ impl Executor {
         self.leave()?;
         self.put(start)?;
         let mut server = self.fed(input)?;
+        server.ends_with_input = false;
         let report = server.run(&self.slot, &self.subject.limits)?;
         Ok(self.done(server, report, start))
     }
 
+    /// Can a run end where its input does?
+    pub fn can_cut(&self) -> bool {
+        self.subject.delivery == Delivery::Operations
+    }
+
     /// As [`run`](Self::run); what was done up to the first `prefix` bytes of the input is done once for all runs in a row that have them,
     /// and the starting pool, in common. Where that cannot be it is [`run`](Self::run). The output is that behind the prefix.
-    pub fn run_after(&mut self, input: &[u8], prefix: usize, start: &Image) -> Result<Execution, ExecuteError> {
+    pub fn run_after(
+        &mut self,
+        input: &[u8],
+        prefix: usize,
+        start: &Image,
+        until: Until,
+    ) -> Result<Execution, ExecuteError> {
         let prefix = match self.subject.delivery {
             _ if self.passed >= MOST_PASSED => return self.run(input, start),
             Delivery::Operations => prefix,
@@ -147,6 +167,7 @@ impl Executor {
             self.leave()?;
             self.put(start)?;
             let mut server = self.fed(input)?;
+            server.ends_with_input = until == Until::InputRead;
             match server.run_to(&self.slot, &self.subject.limits, prefix as u64)? {
                 Arrival::Ended(report) => {
                     self.passed += 1;
@@ -170,6 +191,7 @@ impl Executor {
         let Some(stopped) = &self.stopped else { return self.run(input, start) };
         write_lines(&mut self.slot, &stopped.pools, &std::mem::take(&mut self.dirtied))?;
         let mut server = self.fed(input)?;
+        server.ends_with_input = until == Until::InputRead;
         let report = server.run(&self.slot, &self.subject.limits)?;
         self.shared += 1;
         self.dirtied = report.dirtied.iter().map(|line| (line.pool, line.line.0)).collect();

@@ -23,5 +23,6 @@ pub mod journal;
 pub mod random;
 pub mod recorded;
 pub mod select;
+pub mod tails;
 pub mod tree;
 pub mod unreached;

@@ -178,6 +178,11 @@ impl ForkServer {
         self.recovery().stop_at.store(place, Ordering::SeqCst);
     }
 
+    /// Is the next run over where its operations are?
+    pub fn end_with_input(&self, ends: bool) {
+        self.recovery().ends_with_input.store(ends.into(), Ordering::SeqCst);
+    }
+
     /// Is there a run that has stopped?
     pub fn is_stopped(&self) -> bool {
         self.recovery().stopped.load(Ordering::SeqCst) != 0

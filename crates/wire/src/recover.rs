@@ -190,6 +190,8 @@ pub struct Recovery {
     pub stopped: AtomicU32,
     /// Where in its input, in bytes, the next run stops to be forked itself; or [`NOWHERE`].
     pub stop_at: AtomicU64,
+    /// Not 0: the next run is over where its operations are, without what the program does then.
+    pub ends_with_input: AtomicU32,
     /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
     pub byte_range_count: AtomicU32,
     pub byte_ranges: [ByteRange; MAX_BYTE_RANGES],

@@ -20,11 +20,12 @@ use crate::corpus::{About, CorpusError, failed};
 use crate::coverage::{Priority, Trail};
 use crate::crashes::crash_images;
 use crate::examine::Examination;
-use crate::execute::{Delivery, ExecuteError, Execution, Executor, Subject};
+use crate::execute::{Delivery, ExecuteError, Execution, Executor, Subject, Until};
 use crate::image::{Image, ImageId};
 use crate::inputs::Inputs;
 use crate::random::Random;
 use crate::recorded::{RecordCaseError, record_case};
+use crate::tails::Length;
 
 /// Between two looks at how things stand.
 const LOOK: Duration = Duration::from_millis(250);
@@ -323,7 +324,14 @@ impl Shared<'_> {
         kept: usize,
         start: &Arc<Image>,
     ) -> Result<(), CampaignError> {
-        let execution = executor.run_after(input, kept, start)?;
+        let cut = self.try_cut(executor, input, kept, start)?;
+        if cut == CutRun::SaysNothing {
+            return Ok(());
+        }
+        let execution = executor.run_after(input, kept, start, Until::End)?;
+        if let CutRun::Sample(maps) = cut {
+            self.state().tails.learn(&maps, executor.maps());
+        }
         let is_news = {
             let mut state = self.state();
             state.executions += 1;
@@ -354,6 +362,29 @@ impl Shared<'_> {
             self.add_crash_images(id, input, start)?;
         }
         Ok(())
+    }
+
+    /// Runs an input up to its end, where programs do the same at the end of every input.
+    fn try_cut(
+        &self,
+        executor: &mut Executor,
+        input: &[u8],
+        kept: usize,
+        start: &Arc<Image>,
+    ) -> Result<CutRun, CampaignError> {
+        let length = if executor.can_cut() { self.state().tails.length() } else { Length::Whole };
+        if length == Length::Whole {
+            return Ok(CutRun::None);
+        }
+        let cut = executor.run_after(input, kept, start, Until::InputRead)?;
+        if length == Length::Sample {
+            return Ok(CutRun::Sample(executor.maps().to_vec()));
+        }
+        let mut state = self.state();
+        let State { tails, covered, .. } = &mut *state;
+        let says_nothing = cut.is_orderly() && !tails.is_news(&cut.trail, covered);
+        state.executions += u64::from(says_nothing);
+        Ok(if says_nothing { CutRun::SaysNothing } else { CutRun::None })
     }
 
     /// A run that did not end by itself.
@@ -413,6 +444,17 @@ impl Shared<'_> {
         }
         Ok(())
     }
+}
+
+/// A run that ended where its input did.
+#[derive(PartialEq, Eq)]
+enum CutRun {
+    /// There is none, or it is not enough.
+    None,
+    /// There is nothing new in it.
+    SaysNothing,
+    /// Its maps, to be compared with those of a whole run.
+    Sample(Vec<u8>),
 }
 
 /// First inputs that break down, before it is said that nothing runs.

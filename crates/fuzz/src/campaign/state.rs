@@ -16,6 +16,7 @@ use crate::coverage::{Covered, News, Priority, Trail};
 use crate::image::{Image, ImageId};
 use crate::journal::{Journal, write_whole};
 use crate::random::Random;
+use crate::tails::Tails;
 use crate::tree::Tree;
 
 /// Mutants of one case in a row: they share its starting pool, which is then put in place once.
@@ -93,6 +94,7 @@ pub struct State {
     pub corpus: Corpus,
     pub tree: Tree,
     pub covered: Covered,
+    pub tails: Tails,
     pub findings: Findings,
     pub budget: Budget,
     random: Random,
@@ -180,6 +182,7 @@ impl State {
             corpus,
             tree,
             covered: Covered::default(),
+            tails: Tails::default(),
             findings,
             budget,
             random: saved.random,

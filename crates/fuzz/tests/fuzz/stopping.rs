@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use fuzz::execute::{Delivery, Executor, Subject};
+use fuzz::execute::{Delivery, Executor, Subject, Until};
 use fuzz::image::Image;
 use fuzz::inputs::Inputs;
 use fuzz::inputs::operations::Operations;
@@ -48,7 +48,7 @@ fn sharing_a_beginning_changes_nothing() {
             for _ in 0..4 {
                 let mutant = inputs.mutate_after(&input, kept, &input, &mut random);
                 assert!(mutant.starts_with(&input[..kept]));
-                let forked = shared.run_after(&mutant, kept, &start).unwrap();
+                let forked = shared.run_after(&mutant, kept, &start, Until::End).unwrap();
                 let whole = plain.run(&mutant, &start).unwrap();
                 assert_eq!(forked.report.end, whole.report.end, "{name}, round {round}");
                 assert_eq!(forked.trail, whole.trail, "{name}, round {round}, {kept} of {} bytes", mutant.len());
@@ -63,5 +63,38 @@ fn sharing_a_beginning_changes_nothing() {
             start = plain.left().unwrap();
         }
         assert!(shared.shared > 0, "{name}: nothing was ever forked behind its beginning");
+    }
+}
+
+/// Counters go from 255 to 1.
+fn is_part_of(cut: &[u8], whole: &[u8]) -> bool {
+    cut.iter().zip(whole).all(|(cut, whole)| cut <= whole || *whole != 0)
+}
+
+#[test]
+fn a_run_that_ends_with_its_input_has_done_all_of_that() {
+    if !supervise::probe::is_embedded() {
+        return targets::skip("this build has no probe");
+    }
+    let space = tempfile::tempdir().unwrap();
+    for name in ["c/table", "pmdk/rehash"] {
+        let (mut executor, inputs) = executor(name, space.path());
+        let mut random = Random::new(5);
+        let start = Image::none(1);
+        let mut input = inputs.first(&mut random);
+        for round in 0..6 {
+            let cut = executor.run_after(&input, 0, &start, Until::InputRead).unwrap();
+            let cut_maps = executor.maps().to_vec();
+            let whole = executor.run_after(&input, 0, &start, Until::End).unwrap();
+            let maps = executor.maps().to_vec();
+            assert_eq!(cut.report.end, whole.report.end, "{name}, round {round}");
+            assert_eq!(cut.report.stdout, whole.report.stdout, "{name}, round {round}: all operations are answered");
+            assert!(is_part_of(&cut_maps, &maps), "{name}, round {round}: it has done what the whole run did not");
+            assert_ne!(cut_maps, maps, "{name}, round {round}: nothing was left out");
+            // One that is cut leaves nothing behind for those that are not.
+            let again = executor.run(&input, &start).unwrap();
+            assert_eq!(again.trail, whole.trail, "{name}, round {round}");
+            input = inputs.mutate(&input, &input, &mut random);
+        }
     }
 }

@@ -8,7 +8,7 @@ use wire::recover::note;
 use super::{crash, notes, outside, paths, reference, roots, serve};
 use crate::load::user;
 use crate::pm::{self, pools};
-use crate::sys::{nr, sys};
+use crate::sys::{nr, raw, sys};
 use crate::syscall::buffers;
 use crate::syscall::dispatch::Call;
 use crate::syscall::files;
@@ -45,6 +45,7 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     if is_lock(call) {
         serve::first_lock(thread);
     }
+    let call = without_reserve(call);
     paths::note_changes(call, &strings);
     roots::listing(thread, call);
     file_read(call);
@@ -58,6 +59,31 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
         crash::describe(thread.pc, thread.regs.rsp, thread.regs.rbp);
     }
     (call, strings)
+}
+
+/// Room that is reserved for a file in memory is memory that is cleared, page by page, for a run that uses little of it: such a file only
+/// gets its new length. What it holds is the same.
+fn without_reserve(call: Call) -> Call {
+    let [fd, mode, offset, len, ..] = call.args;
+    let end = offset.wrapping_add(len);
+    let is_plain = call.nr == nr::FALLOCATE && mode == 0 && len as i64 > 0 && offset as i64 >= 0 && end as i64 > 0;
+    if !is_plain {
+        return call;
+    }
+    let stat = pools::Stat::of(call.fd(0));
+    match stat.is_some_and(|stat| stat.is_regular() && (stat.size as u64) < end) && is_in_memory(call.fd(0)) {
+        true => Call { nr: nr::FTRUNCATE, args: [fd, end, 0, 0, 0, 0] },
+        false => call,
+    }
+}
+
+fn is_in_memory(fd: i32) -> bool {
+    const TMPFS_MAGIC: u64 = 0x0102_1994;
+    // `struct statfs` has 120 bytes; the type comes first.
+    let mut statfs = [0u64; 16];
+    // SAFETY: the kernel fills `statfs`, which is larger than what it writes.
+    let failed = unsafe { raw!(nr::FSTATFS, fd, statfs.as_mut_ptr()) } != 0;
+    !failed && statfs[0] == TMPFS_MAGIC
 }
 
 /// Does the call depend on what is behind standard input? Operations are served line by line, and see to it themselves.

@@ -182,6 +182,14 @@ pub fn at_input(thread: &mut Thread, offset: u64) {
     serve(thread, state::STOPPED);
 }
 
+/// A run has read all of its operations. If the host wants no more of it, it ends here: a program that frees what it inherited copies each
+/// page of it first.
+pub fn input_over() {
+    if control().recovery.ends_with_input.load(Ordering::Relaxed) != 0 && is_alone() {
+        sys!(nr::EXIT_GROUP, 0);
+    }
+}
+
 /// Forks whenever the host asks for a run; returns in the fork, or, at a boundary, in the process that goes on.
 pub fn serve(thread: &mut Thread, place: u32) {
     const PR_SET_CHILD_SUBREAPER: u64 = 36;

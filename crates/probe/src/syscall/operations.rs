@@ -119,6 +119,7 @@ fn served(thread: &mut Thread, fd: i32, begins: bool, most: u64) -> Vec<u8> {
     let line = script::read(fd, most as usize);
     if line.is_empty() {
         reference::told();
+        serve::input_over();
     }
     line
 }

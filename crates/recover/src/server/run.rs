@@ -103,6 +103,8 @@ pub struct Server {
     pub status: i32,
     /// Which of several runs in a row the next one is: its clock and its random numbers are not those of the others.
     pub turn: u64,
+    /// Runs to come are over where their operations are: what the program does at the end of its input is left out.
+    pub ends_with_input: bool,
     /// Why runs have no private folders, if they have none.
     pub not_private: Option<String>,
 }
@@ -163,6 +165,7 @@ impl Server {
             left_behind: false,
             status: 0,
             turn: 0,
+            ends_with_input: false,
             not_private: None,
         })
     }
@@ -255,6 +258,7 @@ impl Server {
             begun.map_err(system("use what it serves"))?;
         }
         engine.stop_at(place);
+        engine.end_with_input(self.ends_with_input);
         engine.ask();
         // A fork is watched from inside as well, which knows where it is when its time is over.
         let wall = if self.once { limits.wall } else { limits.wall + ALLOWANCE };
