@@ -70,9 +70,37 @@ fn own_time(pid: u32) -> anyhow::Result<Duration> {
     // The second field is the program's name in parentheses and may hold anything.
     let after_name = stat.rsplit(')').next().unwrap_or_default();
     let ticks: u64 = after_name.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    Ok(ticks_to_time(ticks))
+}
+
+/// Processor time that a process and its descendants have used so far, with those that they have waited for.
+pub fn tree_time(root: u32) -> Duration {
+    let stats: Vec<(u32, u32, u64)> = fs::read_dir("/proc")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let pid: u32 = entry.file_name().to_str()?.parse().ok()?;
+            let stat = fs::read_to_string(entry.path().join("stat")).ok()?;
+            let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+            let ticks = fields.get(11..15)?.iter().filter_map(|field| field.parse::<u64>().ok()).sum();
+            Some((pid, fields.get(1)?.parse().ok()?, ticks))
+        })
+        .collect();
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(&parent) = tree.get(next) {
+        tree.extend(stats.iter().filter(|(_, of, _)| *of == parent).map(|(pid, ..)| *pid));
+        next += 1;
+    }
+    let ticks: u64 = stats.iter().filter(|(pid, ..)| tree.contains(pid)).map(|(.., ticks)| ticks).sum();
+    ticks_to_time(ticks)
+}
+
+fn ticks_to_time(ticks: u64) -> Duration {
     // SAFETY: takes no pointers.
     let per_second = unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64;
-    Ok(Duration::from_millis(ticks * 1000 / per_second))
+    Duration::from_millis(ticks * 1000 / per_second)
 }
 
 fn time(value: libc::timeval) -> Duration {

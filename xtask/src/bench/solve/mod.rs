@@ -4,7 +4,7 @@
 mod classes;
 mod cost;
 mod explored;
-mod panels;
+pub mod panels;
 mod search;
 
 use std::fs;
