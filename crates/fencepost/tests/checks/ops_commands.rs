@@ -103,8 +103,16 @@ impl Recorded {
     }
 }
 
-/// Runs states before every `step`th event both ways, and compares; returns how many answers told of a signal.
-fn same_as_a_driver(recorded: &Recorded, step: usize) -> usize {
+/// What a comparison went through.
+struct Compared {
+    /// Answers that told of a signal.
+    died: usize,
+    /// Commands that were not run, because their effect was known.
+    known: u64,
+}
+
+/// Runs states before every `step`th event both ways, and compares.
+fn same_as_a_driver(recorded: &Recorded, step: usize) -> Compared {
     let [mut row, mut driver] = recorded.runners();
     let mut walk = Walk::new(&recorded.reader, Rules::default()).expect("a walk");
     let mut died = 0;
@@ -127,20 +135,21 @@ fn same_as_a_driver(recorded: &Recorded, step: usize) -> usize {
     }
     assert!(row.refused.is_none() && driver.refused.is_none());
     assert_eq!(driver.known_commands(), 0);
-    died
+    Compared { died, known: row.known_commands() }
 }
 
 #[test]
 fn rows_of_commands_are_what_a_driver_does() {
     let operations = "put 1 11\nput 2 22\nfail 2\nput 1 12\ndie 1\nsum\n";
-    assert!(same_as_a_driver(&Recorded::new(operations, "get 1\n"), 5) > 0);
+    let compared = same_as_a_driver(&Recorded::new(operations, "get 1\n"), 5);
+    assert!(compared.died > 0 && compared.known > 0, "{} died, {} known", compared.died, compared.known);
 }
 
 /// What a command has changed is not taken for what it saw there, even if the run is the first to look at that page.
 #[test]
 fn commands_that_look_at_one_line_and_change_another() {
     let operations = "put 1 1\nbump 1\nbump 1\nput 2 2\nbump 2\ncount\n";
-    same_as_a_driver(&Recorded::new(operations, "count\n"), 1);
+    assert!(same_as_a_driver(&Recorded::new(operations, "count\n"), 1).known > 0);
 }
 
 #[test]
@@ -153,7 +162,34 @@ fn commands_may_grow_the_pool() {
 #[test]
 fn there_may_be_more_commands_than_servers() {
     let operations: String = (0..60).map(|number| format!("put {} {number}\n", number % 16)).collect();
-    same_as_a_driver(&Recorded::new(&operations, "sum\ncount\n"), 45);
+    assert!(same_as_a_driver(&Recorded::new(&operations, "sum\ncount\n"), 45).known > 0);
+}
+
+/// A command that changes a file outside the pools is run in every recovery; what the others do is known.
+#[test]
+fn commands_that_change_other_files_are_run_every_time() {
+    let elsewhere = tempfile::tempdir().expect("writable");
+    let log = elsewhere.path().join("log");
+    fs::write(&log, "").expect("writable");
+    let operations = format!("put 1 1\nput 2 2\nappend {}\nsum\n", log.display());
+    let recorded = Recorded::new(&operations, "sum\n");
+    let [mut row, _] = recorded.runners();
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).expect("a walk");
+    let appended = || fs::metadata(&log).expect("there").len();
+    let mut at = EventId(1);
+    while row.position_at(at).is_some_and(|position| position.next() < 2) {
+        at = EventId(at.0 + 1);
+    }
+    walk.advance_to(at).expect("an event");
+    let view = walk.view();
+    let image = view.image(&Assignment::everything(&view).state(&view)).expect("an image");
+    let known = [0; 3].map(|_| {
+        let (lines, known) = (appended(), row.known_commands());
+        assert!(row.observe(&image).expect("a row").verdict.is_pass());
+        assert_eq!(appended(), lines + 1);
+        row.known_commands() - known
+    });
+    assert!(known[1] > 0 && known[1] == known[2], "{known:?}");
 }
 
 fn clean(operations: &str, more: &[&str]) {
