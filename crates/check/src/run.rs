@@ -13,7 +13,7 @@ use lint::lint::{LintError, Options};
 use lint::registry;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use record::recording::Recording;
-use record::request::Stream;
+use record::request::{Failed, Stream};
 use runner::reference::error::ReferenceError;
 use runner::reference::run::all_read;
 use supervise::memory_file;
@@ -91,7 +91,12 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
         recording.options.watch.extend(registry::watches(&rules));
         recording.options.watch.extend(operations.iter().flat_map(Operations::watches));
         let answers = serve(&mut recording, operations.as_ref()).map_err(CheckError::Operations)?;
-        (record(recording, infer, stop)?, answers)
+        let recorded = record(recording, infer, stop).map_err(|error| match error {
+            // It goes with its folder.
+            RecordError::Failed(failed) if request.trace.is_none() => Failed { salvaged: None, ..failed }.into(),
+            error => error,
+        })?;
+        (recorded, answers)
     };
     if request.trace.is_some() || fleet.is_some() {
         recorded.save_conditions(&trace)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crate::cli_support::Sandbox;
+use crate::cli_support::{Ran, Sandbox};
 use crash::assignment::Assignment;
 use crash::walk::{Rules, Walk};
 use operation::boundaries::BoundarySource;
@@ -218,4 +218,70 @@ fn two_commands_do_not_draw_the_same() {
 #[test]
 fn every_command_is_run_where_that_is_asked_for() {
     clean("put 1 1\nput 2 2\nget 1\n", &["--no-equivalence", "--recover", "./tally p sum"]);
+}
+
+/// Nobody can clean up after `kill -9`: the next run does.
+#[test]
+fn what_a_killed_check_left_is_removed_by_the_next() {
+    let sandbox = Sandbox::new();
+    tally(&sandbox.path(""));
+    let temporary = sandbox.path("temporary");
+    fs::create_dir(&temporary).expect("writable");
+    // The command waits for somebody who reads.
+    assert!(Command::new("mkfifo").arg(sandbox.path("never")).status().expect("mkfifo is installed").success());
+    let check = |operations: &str| {
+        fs::write(sandbox.path("ops"), operations).expect("writable");
+        let line = ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops"];
+        let mut command = sandbox.command(&[&line[..], &["--op-command", "./tally p {op}"]].concat());
+        command.env("TMPDIR", &temporary).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let left = || -> Vec<PathBuf> {
+        fs::read_dir(&temporary).expect("readable").map(|entry| entry.expect("readable").path()).collect()
+    };
+    let mut killed = check("put 1 1\nappend never\n").spawn().expect("it starts");
+    while !left().iter().any(|folder| folder.join("lock").exists()) {
+        assert!(killed.try_wait().expect("a child").is_none());
+        std::thread::yield_now();
+    }
+    killed.kill().expect("it lives");
+    killed.wait().expect("a child");
+    let folders = left();
+    assert!(!folders.is_empty());
+    // Those that it had started end a moment later.
+    for folder in &folders {
+        File::open(folder.join("lock")).expect("a lock").lock().expect("nobody has it");
+    }
+    assert!(check("put 1 1\nsum\n").status().expect("it starts").success());
+    assert_eq!(left(), Vec::<PathBuf>::new());
+}
+
+/// Where there is no room, that is said, it is no failure of the program, and nothing stays.
+#[test]
+fn no_room_for_commands() {
+    let sandbox = Sandbox::new();
+    tally(&sandbox.path(""));
+    fs::write(sandbox.path("ops"), "put 1 1\nput 2 2\nsum\n").expect("writable");
+    fs::create_dir(sandbox.path("small")).expect("writable");
+    let full = |fill: &str| {
+        let mount = "mount -t tmpfs -o size=4k tmpfs /dev/shm && mount -t tmpfs -o size=4k tmpfs small";
+        let script = format!("{mount} && {fill}; \"$@\"; code=$?; echo left $(ls -A /dev/shm small); exit $code");
+        let line = ["check", "--no-lint", "--jobs", "1", "--ops", "ops", "--op-command", "./tally p {op}"];
+        let fencepost = sandbox.command(&line);
+        let mut command = Command::new("unshare");
+        command.args(["-r", "-m", "sh", "-c", &script, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());
+        command.current_dir(sandbox.path("")).env("TMPDIR", sandbox.path("small"));
+        Ran::from(command.output().expect("unshare is installed"))
+    };
+    let ran = full("true");
+    if ["unshare: ", "mount: "].iter().any(|who| ran.err.starts_with(who)) {
+        return targets::skip("no mount namespace for a small file system");
+    }
+    ran.expect(2, &["private copy of the pool", "No space left on device", "is there room in /dev/shm or TMPDIR?"]);
+    assert!(ran.out.contains("left /dev/shm: small:\n"), "{}", ran.out);
+    let ran = full("head -c 4096 /dev/zero > small/filled");
+    ran.expect(3, &["cannot write the trace", "No space left on device"]);
+    // The trace went with its folder.
+    assert!(!ran.err.contains("recorded until then"), "{}", ran.err);
+    assert!(ran.out.contains("left /dev/shm: small: filled\n"), "{}", ran.out);
 }
