@@ -63,7 +63,10 @@ pub fn in_program_order<R: Recovery>(
     }
     let Some(&newest) = present.last() else { return Ok(answer(Class::Atomicity, next, present)) };
     // The steps of one loop have no order that would help.
-    if next.iter().any(|store| store.site == newest.site) {
+    let loops = next.iter().any(|store| store.site == newest.site);
+    // The same instruction storing to the same bytes again, as in a counter, is no other side of an update.
+    let next: Vec<StoreInfo> = next.into_iter().filter(|store| !is_again(store, &newest)).collect();
+    if loops {
         return Ok(answer(Class::Atomicity, next, present));
     }
     match places.completion(at, &newest) {
@@ -84,6 +87,10 @@ pub fn in_program_order<R: Recovery>(
         }
         Err(error) => Err(error),
     }
+}
+
+fn is_again(later: &StoreInfo, store: &StoreInfo) -> bool {
+    (later.site.pc, later.place, later.len) == (store.site.pc, store.place, store.len)
 }
 
 /// How the stores that follow a turning store make recovery pass again.

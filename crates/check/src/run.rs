@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek};
 use std::time::{Duration, SystemTime};
 
 use crash::rounds::Shard;
+use crash::strategy::inferred::KnownConditions;
 use drive::driver::Driver;
 use finding::finding::Finding;
 use finding::note::RunNote;
@@ -12,7 +13,7 @@ use lint::lint::{LintError, Options};
 use lint::registry;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use record::recording::Recording;
-use record::request::Stream;
+use record::request::{Failed, Stream};
 use runner::reference::error::ReferenceError;
 use runner::reference::run::all_read;
 use supervise::memory_file;
@@ -21,7 +22,7 @@ use trace::{ReadError, TraceReader};
 
 use crate::checked::Checked;
 use crate::operations::Operations;
-use crate::recording::{RecordError, record};
+use crate::recording::{RecordError, Recorded, record};
 use crate::request::Request;
 use crate::search::{Search, SearchFailed};
 use crate::transient;
@@ -84,14 +85,23 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
     let real_time = recording.options.real_time;
     let begun = SystemTime::now();
     let infer = settings.breaks_conditions(operations.as_ref());
-    let (recording, answers) = {
+    let (recorded, answers) = {
         let mut recording = recording;
         recording.trace.clone_from(&trace);
         recording.options.watch.extend(registry::watches(&rules));
         recording.options.watch.extend(operations.iter().flat_map(Operations::watches));
         let answers = serve(&mut recording, operations.as_ref()).map_err(CheckError::Operations)?;
-        (record(recording, infer, stop)?, answers)
+        let recorded = record(recording, infer, stop).map_err(|error| match error {
+            // It goes with its folder.
+            RecordError::Failed(failed) if request.trace.is_none() => Failed { salvaged: None, ..failed }.into(),
+            error => error,
+        })?;
+        (recorded, answers)
     };
+    if request.trace.is_some() || fleet.is_some() {
+        recorded.save_conditions(&trace)?;
+    }
+    let Recorded { recording, conditions, ended } = recorded;
     let answers = answers.map(read_back).transpose().map_err(CheckError::Operations)?;
     if recording.interrupted {
         return Err(CheckError::Interrupted);
@@ -121,6 +131,8 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
         real_time,
         fleet,
         repaired: &[],
+        conditions: conditions.map(KnownConditions::new),
+        since: ended,
     };
     let (mut checked, interrupted) = search.run(stop, &|phase| observer.phase(phase))?;
     let older: Vec<String> =

@@ -55,6 +55,31 @@ pub struct Search<'a> {
     pub fleet: Option<&'a Fleet>,
     /// Code whose bugs are known from another recording: it is taken to be repaired.
     pub repaired: &'a [Location],
+    /// What was inferred; none: what lies beside the trace.
+    pub conditions: Option<KnownConditions>,
+    /// The budget counts from here on.
+    pub since: Instant,
+}
+
+/// When a search with a budget must be over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Deadlines {
+    /// No more states are tested, nor right answers looked for.
+    search: Instant,
+    analysis: Instant,
+    /// Runs that are still under way are ended: a quarter of the budget and 5 s after it there must be a result, and it takes a moment to write.
+    runs: Instant,
+}
+
+impl Deadlines {
+    fn of(since: Instant, budget: Duration) -> Deadlines {
+        let search = since + budget;
+        Deadlines {
+            search,
+            analysis: search + budget / 16 + Duration::from_secs(1),
+            runs: search + budget / 5 + Duration::from_secs(3),
+        }
+    }
 }
 
 /// Nothing could be searched.
@@ -98,17 +123,19 @@ impl Search<'_> {
             plan.limits.output = TREE_BYTES;
         }
         // A recording that nobody inferred conditions from is searched without.
-        let strategies = self.settings.strategies(self.operations, infer::beside(self.trace).exists());
+        let with_conditions = self.conditions.is_some() || infer::beside(self.trace).exists();
+        let strategies = self.settings.strategies(self.operations, with_conditions);
         let needs_conditions = strategies.iter().copied().any(StrategySpec::needs_conditions);
         let mut options = self.settings.search_options(&plan, strategies);
         if needs_conditions {
-            options.conditions = Some(KnownConditions::new(Conditions::load(&infer::beside(self.trace))?));
+            options.conditions = Some(match &self.conditions {
+                Some(known) => known.clone(),
+                None => KnownConditions::new(Conditions::load(&infer::beside(self.trace))?),
+            });
         }
         let stopped = AtomicBool::new(false);
-        let budget = self.settings.budget;
-        let now = Instant::now();
-        // Whatever is still to do then, 25 % and some seconds after the budget there must be a result.
-        let last = budget.map(|budget| now + budget + budget / 4 + Duration::from_secs(4));
+        let deadlines = self.settings.budget.map(|budget| Deadlines::of(self.since, budget));
+        let search_deadline = deadlines.map(|deadlines| deadlines.search);
         let session = CheckSession {
             reader,
             plan: &plan,
@@ -118,9 +145,9 @@ impl Search<'_> {
             shard: self.shard,
             equivalence: self.settings.equivalence,
             workers: if self.fleet.is_some() { 1 } else { self.settings.workers(reader) },
-            budget: Budget { stop: Some(&stopped), deadline: budget.map(|budget| now + budget), ..Budget::default() },
-            analysis_deadline: budget.map(|budget| now + budget + budget / 16 + Duration::from_secs(1)),
-            reference_deadline: budget.map(|budget| now + budget),
+            budget: Budget { stop: Some(&stopped), deadline: search_deadline, ..Budget::default() },
+            analysis_deadline: deadlines.map(|deadlines| deadlines.analysis),
+            reference_deadline: search_deadline,
             journal: self.journal.as_deref(),
             merge: self.merge,
             again: self.again(),
@@ -132,7 +159,9 @@ impl Search<'_> {
             libraries: self.libraries,
             repaired: self.repaired,
         };
-        let checked = until_stopped(stop, &stopped, &plan.cancel, last, || session.run(on_phase));
+        let checked = until_stopped(stop, &stopped, &plan.cancel, deadlines.map(|deadlines| deadlines.runs), || {
+            session.run(on_phase)
+        });
         let driven = Driver::of(&reader.tables().meta.command).is_some();
         let checked = checked.map_err(|error| match error {
             // The driver reads the operations, so it is not the program that did not.
@@ -140,5 +169,22 @@ impl Search<'_> {
             error => error,
         })?;
         Ok((checked, stopped.load(Ordering::Relaxed)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever came between the recording and the search counts, and some of the promised time is left to write the result.
+    #[test]
+    fn a_budget_counts_from_the_end_of_the_recording() {
+        let since = Instant::now();
+        for seconds in [1, 20, 60, 3600] {
+            let budget = Duration::from_secs(seconds);
+            let Deadlines { search, analysis, runs } = Deadlines::of(since, budget);
+            assert!(search == since + budget && search < analysis && analysis <= runs);
+            assert!(runs + Duration::from_secs(2) <= since + budget + budget / 4 + Duration::from_secs(5));
+        }
     }
 }

@@ -264,8 +264,10 @@ impl CheckSession<'_> {
         // What it looks at may depend on files beside the pools.
         let only_pools =
             self.plan.names.iter().all(|name| self.plan.pools.iter().any(|(path, _)| path == Path::new(name)));
+        // What was read is forgotten where runs contradict each other.
+        let contradicted = notes.iter().any(|note| matches!(note, RunNote::NotDeterministic { .. }));
         // One process per operation: at the end there is none.
-        if !looks && !reads_pools && !resumed && only_pools {
+        if !looks && !reads_pools && !contradicted && !resumed && only_pools {
             let pools = self.plan.pools.iter().map(|(path, _)| path.display().to_string()).collect();
             notes.push(RunNote::ReadsNothing { pools });
         }

@@ -34,8 +34,16 @@ struct Private {
     path: PathBuf,
     file: File,
     len: u64,
-    /// As it was created.
+    /// As runs find them: as created, or as the crash left them.
+    attributes: Attributes,
+}
+
+/// Permissions and extended attributes of a file.
+#[derive(Debug, PartialEq, Eq)]
+struct Attributes {
     mode: u32,
+    /// Each with its value.
+    extended: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// Names that a recording tells of, and folders whose files recovery shall find as they were.
@@ -47,6 +55,9 @@ pub struct RecordedNames<'a> {
 
 /// With less than this left, a program that changes its pools may be killed for it (`SIGBUS`), or refused.
 const LEAST_ROOM: u64 = 256 << 10;
+
+/// The kernel's `XATTR_SIZE_MAX`.
+const LONGEST_VALUE: usize = 64 << 10;
 
 /// The stand-ins of all pools.
 #[derive(Debug)]
@@ -85,8 +96,8 @@ impl Slot {
                 let error = |action| failed(action, pool);
                 fs::create_dir(&folder).map_err(error("make a place for"))?;
                 let file = create(&path).map_err(error("create"))?;
-                let mode = file.metadata().map_err(error("look at"))?.mode();
-                let mut private = Private { pool: pool.clone(), path, file, len: 0, mode };
+                let attributes = Attributes::of(&file, &path).map_err(error("look at"))?;
+                let mut private = Private { pool: pool.clone(), path, file, len: 0, attributes };
                 private.set_len(*len)?;
                 Ok(private)
             })
@@ -125,7 +136,13 @@ impl Slot {
         let pools = &self.pools;
         let stand_in = |pool: PoolId| pools.get(pool.0 as usize).map(|private| private.path.clone());
         let first = pools.first().map(|private| private.pool.clone()).unwrap_or_default();
-        self.space.show(tree, &stand_in).map_err(failed("put in place the files beside", &first))
+        self.space.show(tree, &stand_in).map_err(failed("put in place the files beside", &first))?;
+        // What a pool was given with its name is not what a run has changed.
+        for private in &mut self.pools {
+            let attributes = Attributes::of(&private.file, &private.path);
+            private.attributes = attributes.map_err(failed("look at", &private.pool))?;
+        }
+        Ok(())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -233,7 +250,7 @@ impl Slot {
                 let _ = fs::remove_file(&private.path);
                 let _ = fs::remove_dir_all(&private.path);
                 private.file = create(&private.path).map_err(error("create"))?;
-                private.mode = private.file.metadata().map_err(failed("look at", &pool))?.mode();
+                private.attributes = Attributes::of(&private.file, &private.path).map_err(error("look at"))?;
             }
             private.file.set_len(0).map_err(error("empty"))?;
             private.set_len(len(PoolId(number as u32)))?;
@@ -244,9 +261,7 @@ impl Slot {
 
 impl Private {
     fn is_altered(&self) -> bool {
-        let same = self.file.metadata().is_ok_and(|now| now.mode() == self.mode);
-        // SAFETY: asks for the size of the list only.
-        !same || unsafe { libc::flistxattr(self.file.as_raw_fd(), std::ptr::null_mut(), 0) } > 0
+        !Attributes::of(&self.file, &self.path).is_ok_and(|now| now == self.attributes)
     }
 
     fn set_len(&mut self, len: u64) -> Result<(), SlotError> {
@@ -256,6 +271,33 @@ impl Private {
         self.len = len;
         Ok(())
     }
+}
+
+impl Attributes {
+    fn of(file: &File, path: &Path) -> io::Result<Attributes> {
+        let mode = file.metadata()?.mode();
+        // SAFETY: asks for the size of the list only.
+        let extended = match unsafe { libc::flistxattr(file.as_raw_fd(), std::ptr::null_mut(), 0) } {
+            1.. => extended(file, &attributes(path)),
+            // A file system without them has none.
+            _ => Vec::new(),
+        };
+        Ok(Attributes { mode, extended })
+    }
+}
+
+/// The values of a file's extended attributes with these names.
+fn extended(file: &File, names: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let value = |name: &[u8]| {
+        let c_name = CString::new(name).ok()?;
+        let mut value = vec![0_u8; LONGEST_VALUE];
+        // SAFETY: a C string and a live buffer of the length given.
+        let filled =
+            unsafe { libc::fgetxattr(file.as_raw_fd(), c_name.as_ptr(), value.as_mut_ptr().cast(), value.len()) };
+        value.truncate(filled.max(0) as usize);
+        Some((name.to_vec(), value))
+    };
+    names.split(|byte| *byte == 0).filter(|name| !name.is_empty()).filter_map(value).collect()
 }
 
 fn failed(action: &'static str, pool: &Path) -> impl FnOnce(io::Error) -> SlotError {

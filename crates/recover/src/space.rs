@@ -253,6 +253,7 @@ fn put(path: &Path, named: &Named<'_>, stand_in: &dyn Fn(PoolId) -> Option<PathB
         Named::Regular { content: Bytes::Pool(pool), attributes } => {
             if let Some(stand_in) = stand_in(*pool) {
                 fs::hard_link(stand_in, path)?;
+                remove_other_attributes(path, attributes)?;
                 set_attributes(path, attributes)?;
             }
             Ok(())
@@ -278,6 +279,24 @@ pub fn write(path: &Path, image: &PoolImage) -> io::Result<()> {
         let inside = image.len().saturating_sub(start).min(PAGE) as usize;
         if let Some(page) = image.page(number) {
             file.write_all_at(&page[..inside], start)?;
+        }
+    }
+    Ok(())
+}
+
+/// A stand-in may have those of an earlier crash state.
+fn remove_other_attributes(path: &Path, attributes: &Attributes) -> io::Result<()> {
+    let c_path = CString::new(path.as_os_str().as_bytes())?;
+    let names = crate::slot::attributes(path);
+    // Others than `user` are the system's.
+    for name in names.split(|byte| *byte == 0).filter(|name| name.starts_with(b"user.")) {
+        if attributes.xattrs.iter().any(|(wanted, _)| wanted.as_bytes() == name) {
+            continue;
+        }
+        let name = CString::new(name)?;
+        // SAFETY: C strings.
+        if unsafe { libc::lremovexattr(c_path.as_ptr(), name.as_ptr()) } != 0 {
+            return Err(io::Error::last_os_error());
         }
     }
     Ok(())

@@ -190,3 +190,14 @@ fn both_ends_of_a_long_update_are_found() {
         }
     }
 }
+
+/// A counter that is never right: the next step of the same counter is not what completes it.
+#[test]
+fn a_store_does_not_belong_together_with_itself() {
+    fn never_counted(word: Words<'_>) -> Option<&'static str> {
+        (word(1) != 0).then_some("exit 1")
+    }
+    let count = |value: u64| [store(1, 1, value), clwb(2, 1), fence(3)];
+    let cause = only(&[count(1), count(2)].concat(), never_counted);
+    assert_eq!((cause.class, sites(&cause.present), sites(&cause.missing)), (Class::Atomicity, vec![1], vec![]));
+}

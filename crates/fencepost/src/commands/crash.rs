@@ -3,6 +3,7 @@
 use std::env;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use check::checked::Checked;
 use check::code_path::{Environment, choose_as_recorded};
@@ -214,6 +215,8 @@ impl Job<'_> {
             real_time: false,
             fleet: self.fleet,
             repaired: self.repaired,
+            conditions: None,
+            since: Instant::now(),
         };
         let progress = Progress::new(settings.budget, self.options.progress);
         let stop = StopRequest::from_signals();

@@ -172,7 +172,10 @@ impl Record {
 
 /// Runs a request; the conditions that follow from its flow go beside the trace. What failed is said.
 pub fn recorded(request: Request, infer: bool) -> Result<Recording, Exit> {
-    record(request, infer, StopRequest::from_signals()).map_err(|error| say(&error))
+    let trace = request.trace.clone();
+    let recorded = record(request, infer, StopRequest::from_signals()).map_err(|error| say(&error))?;
+    recorded.save_conditions(&trace).map_err(|error| say(&error))?;
+    Ok(recorded.recording)
 }
 
 /// What came of a recording, if the program's own end is not asked for.

@@ -171,6 +171,26 @@ fn a_driver_that_reads_a_file_itself() {
     assert_the_bug(&reads_itself(&sandbox, "bug", &["--op-begin", "operate"], ""));
 }
 
+/// A program that goes on from an operation is started once per position of the crash, and forked for every crash state.
+#[test]
+fn recoveries_that_go_on_from_an_operation_are_forks() {
+    let sandbox = sandbox();
+    let elsewhere = tempfile::tempdir().expect("writable");
+    let starts = elsewhere.path().join("starts");
+    fs::write(&starts, "").expect("writable");
+    let own = own("right", "");
+    let mut line = vec!["check", "--no-lint", "--jobs", "1", "--budget", "none", "--no-equivalence"];
+    line.extend(["--strategy", "random:1:40", "--op-begin", "operate"]);
+    line.extend(own.iter().map(String::as_str));
+    line.extend(["--", "./right", "p", "file", "ops"]);
+    let ran = Ran::from(sandbox.command(&line).env("CELLS_STARTS", &starts).output().expect("it starts"));
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    let runs = ran.out.split(" recovery runs").next().and_then(|before| before.rsplit(' ').next());
+    let runs: u64 = runs.expect("a number").replace(',', "").parse().expect("a number");
+    let starts = fs::metadata(&starts).expect("there").len();
+    assert!(starts > 0 && starts * 4 < runs, "{starts} starts, {runs} recovery runs");
+}
+
 #[test]
 fn operations_that_are_marked() {
     let sandbox = sandbox();

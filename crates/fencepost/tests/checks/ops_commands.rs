@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use crate::cli_support::Sandbox;
+use crate::cli_support::{Ran, Sandbox};
 use crash::assignment::Assignment;
 use crash::walk::{Rules, Walk};
 use operation::boundaries::BoundarySource;
@@ -103,8 +103,16 @@ impl Recorded {
     }
 }
 
-/// Runs states before every `step`th event both ways, and compares; returns how many answers told of a signal.
-fn same_as_a_driver(recorded: &Recorded, step: usize) -> usize {
+/// What a comparison went through.
+struct Compared {
+    /// Answers that told of a signal.
+    died: usize,
+    /// Commands that were not run, because their effect was known.
+    known: u64,
+}
+
+/// Runs states before every `step`th event both ways, and compares.
+fn same_as_a_driver(recorded: &Recorded, step: usize) -> Compared {
     let [mut row, mut driver] = recorded.runners();
     let mut walk = Walk::new(&recorded.reader, Rules::default()).expect("a walk");
     let mut died = 0;
@@ -127,20 +135,21 @@ fn same_as_a_driver(recorded: &Recorded, step: usize) -> usize {
     }
     assert!(row.refused.is_none() && driver.refused.is_none());
     assert_eq!(driver.known_commands(), 0);
-    died
+    Compared { died, known: row.known_commands() }
 }
 
 #[test]
 fn rows_of_commands_are_what_a_driver_does() {
     let operations = "put 1 11\nput 2 22\nfail 2\nput 1 12\ndie 1\nsum\n";
-    assert!(same_as_a_driver(&Recorded::new(operations, "get 1\n"), 5) > 0);
+    let compared = same_as_a_driver(&Recorded::new(operations, "get 1\n"), 5);
+    assert!(compared.died > 0 && compared.known > 0, "{} died, {} known", compared.died, compared.known);
 }
 
 /// What a command has changed is not taken for what it saw there, even if the run is the first to look at that page.
 #[test]
 fn commands_that_look_at_one_line_and_change_another() {
     let operations = "put 1 1\nbump 1\nbump 1\nput 2 2\nbump 2\ncount\n";
-    same_as_a_driver(&Recorded::new(operations, "count\n"), 1);
+    assert!(same_as_a_driver(&Recorded::new(operations, "count\n"), 1).known > 0);
 }
 
 #[test]
@@ -153,7 +162,34 @@ fn commands_may_grow_the_pool() {
 #[test]
 fn there_may_be_more_commands_than_servers() {
     let operations: String = (0..60).map(|number| format!("put {} {number}\n", number % 16)).collect();
-    same_as_a_driver(&Recorded::new(&operations, "sum\ncount\n"), 45);
+    assert!(same_as_a_driver(&Recorded::new(&operations, "sum\ncount\n"), 45).known > 0);
+}
+
+/// A command that changes a file outside the pools is run in every recovery; what the others do is known.
+#[test]
+fn commands_that_change_other_files_are_run_every_time() {
+    let elsewhere = tempfile::tempdir().expect("writable");
+    let log = elsewhere.path().join("log");
+    fs::write(&log, "").expect("writable");
+    let operations = format!("put 1 1\nput 2 2\nappend {}\nsum\n", log.display());
+    let recorded = Recorded::new(&operations, "sum\n");
+    let [mut row, _] = recorded.runners();
+    let mut walk = Walk::new(&recorded.reader, Rules::default()).expect("a walk");
+    let appended = || fs::metadata(&log).expect("there").len();
+    let mut at = EventId(1);
+    while row.position_at(at).is_some_and(|position| position.next() < 2) {
+        at = EventId(at.0 + 1);
+    }
+    walk.advance_to(at).expect("an event");
+    let view = walk.view();
+    let image = view.image(&Assignment::everything(&view).state(&view)).expect("an image");
+    let known = [0; 3].map(|_| {
+        let (lines, known) = (appended(), row.known_commands());
+        assert!(row.observe(&image).expect("a row").verdict.is_pass());
+        assert_eq!(appended(), lines + 1);
+        row.known_commands() - known
+    });
+    assert!(known[1] > 0 && known[1] == known[2], "{known:?}");
 }
 
 fn clean(operations: &str, more: &[&str]) {
@@ -182,4 +218,70 @@ fn two_commands_do_not_draw_the_same() {
 #[test]
 fn every_command_is_run_where_that_is_asked_for() {
     clean("put 1 1\nput 2 2\nget 1\n", &["--no-equivalence", "--recover", "./tally p sum"]);
+}
+
+/// Nobody can clean up after `kill -9`: the next run does.
+#[test]
+fn what_a_killed_check_left_is_removed_by_the_next() {
+    let sandbox = Sandbox::new();
+    tally(&sandbox.path(""));
+    let temporary = sandbox.path("temporary");
+    fs::create_dir(&temporary).expect("writable");
+    // The command waits for somebody who reads.
+    assert!(Command::new("mkfifo").arg(sandbox.path("never")).status().expect("mkfifo is installed").success());
+    let check = |operations: &str| {
+        fs::write(sandbox.path("ops"), operations).expect("writable");
+        let line = ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops"];
+        let mut command = sandbox.command(&[&line[..], &["--op-command", "./tally p {op}"]].concat());
+        command.env("TMPDIR", &temporary).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    };
+    let left = || -> Vec<PathBuf> {
+        fs::read_dir(&temporary).expect("readable").map(|entry| entry.expect("readable").path()).collect()
+    };
+    let mut killed = check("put 1 1\nappend never\n").spawn().expect("it starts");
+    while !left().iter().any(|folder| folder.join("lock").exists()) {
+        assert!(killed.try_wait().expect("a child").is_none());
+        std::thread::yield_now();
+    }
+    killed.kill().expect("it lives");
+    killed.wait().expect("a child");
+    let folders = left();
+    assert!(!folders.is_empty());
+    // Those that it had started end a moment later.
+    for folder in &folders {
+        File::open(folder.join("lock")).expect("a lock").lock().expect("nobody has it");
+    }
+    assert!(check("put 1 1\nsum\n").status().expect("it starts").success());
+    assert_eq!(left(), Vec::<PathBuf>::new());
+}
+
+/// Where there is no room, that is said, it is no failure of the program, and nothing stays.
+#[test]
+fn no_room_for_commands() {
+    let sandbox = Sandbox::new();
+    tally(&sandbox.path(""));
+    fs::write(sandbox.path("ops"), "put 1 1\nput 2 2\nsum\n").expect("writable");
+    fs::create_dir(sandbox.path("small")).expect("writable");
+    let full = |fill: &str| {
+        let mount = "mount -t tmpfs -o size=4k tmpfs /dev/shm && mount -t tmpfs -o size=4k tmpfs small";
+        let script = format!("{mount} && {fill}; \"$@\"; code=$?; echo left $(ls -A /dev/shm small); exit $code");
+        let line = ["check", "--no-lint", "--jobs", "1", "--ops", "ops", "--op-command", "./tally p {op}"];
+        let fencepost = sandbox.command(&line);
+        let mut command = Command::new("unshare");
+        command.args(["-r", "-m", "sh", "-c", &script, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());
+        command.current_dir(sandbox.path("")).env("TMPDIR", sandbox.path("small"));
+        Ran::from(command.output().expect("unshare is installed"))
+    };
+    let ran = full("true");
+    if ["unshare: ", "mount: "].iter().any(|who| ran.err.starts_with(who)) {
+        return targets::skip("no mount namespace for a small file system");
+    }
+    ran.expect(2, &["private copy of the pool", "No space left on device", "is there room in /dev/shm or TMPDIR?"]);
+    assert!(ran.out.contains("left /dev/shm: small:\n"), "{}", ran.out);
+    let ran = full("head -c 4096 /dev/zero > small/filled");
+    ran.expect(3, &["cannot write the trace", "No space left on device"]);
+    // The trace went with its folder.
+    assert!(!ran.err.contains("recorded until then"), "{}", ran.err);
+    assert!(ran.out.contains("left /dev/shm: small: filled\n"), "{}", ran.out);
 }

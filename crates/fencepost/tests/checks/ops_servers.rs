@@ -50,5 +50,9 @@ fn memcached_with_a_memory_file_loses_what_it_stored() {
         assert_eq!(ran.code, Some(1), "{}{}", ran.out, ran.err);
         let answer = "operation 1 (`get a`) returned `END`; expected `VALUE a 0 5 / hello / END`";
         assert!(ran.out.contains(answer), "{}{}", ran.out, ran.err);
+        for title in ran.out.lines().filter_map(|line| line.split_once(" belong together")) {
+            let sides = title.0.split_once(": ").and_then(|(_, sides)| sides.split_once(" and "));
+            assert!(sides.is_none_or(|(one, other)| one != other), "{}", title.0);
+        }
     }
 }

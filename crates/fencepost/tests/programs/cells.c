@@ -215,8 +215,16 @@ static int from_file(int count, char **words) {
     return 0;
 }
 
+// A byte more in this file for every start.
+static void count_start(const char *file) {
+    int fd = file ? open(file, O_WRONLY | O_APPEND) : -1;
+    if (fd >= 0 && write(fd, ".", 1) != 1) exit(90);
+    if (fd >= 0) close(fd);
+}
+
 int main(int argc, char **argv) {
     if (argc < 3) return 99;
+    count_start(getenv("CELLS_STARTS"));
     const char *how = argv[2];
     open_pool(argv[1]);
     if (!strcmp(how, "do")) return once(argc - 3, argv + 3);

@@ -187,7 +187,13 @@ pub fn note_change(call: Call, private: &[u8]) {
     if flags & (O_ACCMODE | O_CREAT | O_TRUNC) == 0 {
         return;
     }
-    let is_pool = stat(private).is_some_and(|stat| pools::find(&stat).is_some());
+    let is_open = matches!(call.nr, nr::OPEN | nr::OPENAT | nr::OPENAT2);
+    let there = stat(private);
+    if there.is_none() && is_open && flags & O_CREAT == 0 {
+        // There is nothing that it could change.
+        return;
+    }
+    let is_pool = there.is_some_and(|stat| pools::find(&stat).is_some());
     if !is_pool || flags & O_TRUNC != 0 {
         notes::raise(flag::TREE_CHANGED);
     }

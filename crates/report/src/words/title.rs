@@ -75,6 +75,10 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
             // Two stores of one place are told apart by where they go.
             let of = if of(one) == of(other) { |named: &Option<_>| store_with_bytes(named.as_ref()) } else { of };
             let (one, other) = (of(one), of(other));
+            if one == other {
+                let what = format!("two stores to {one} belong together");
+                return (format!("{what}, but a power failure can leave the first without the second"), None);
+            }
             (format!("{one} and {other} belong together, but a power failure can leave one without the other"), None)
         }
         BrokenPromise::Ends { after } => {
@@ -84,5 +88,31 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
             let at = at.as_ref().map_or_else(|| "an unknown place".to_owned(), place);
             (format!("recovery breaks down in {at}"), None)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use finding::failure::NamedStore;
+    use finding::finding::{Location, Role};
+    use trace::event::{EventId, ThreadId};
+
+    /// Two sides that nobody could tell apart are not named twice.
+    #[test]
+    fn two_stores_to_the_same_bytes_are_told_as_two() {
+        let location = Location {
+            role: Role::Store,
+            file: None,
+            line: None,
+            function: Some("count".into()),
+            module: "program".into(),
+            address: 0x10,
+        };
+        let (event, thread) = (EventId(1), ThreadId(0));
+        let store = Some(NamedStore { location, name: None, event, thread, thread_runs: None, bytes: None });
+        let (what, _) = words(&BrokenPromise::Together { one: store.clone(), other: store });
+        assert_eq!(what.matches("`count`").count(), 1, "{what}");
+        assert!(what.starts_with("two stores to `count`"), "{what}");
     }
 }

@@ -6,6 +6,7 @@
 use crash::image::LineBytes;
 use persistency::line::LineId;
 use rustc_hash::FxHashMap;
+use verdict::end::Frame;
 
 /// When there is more to remember, all is forgotten: about 80 MiB.
 const MOST_STEPS: usize = 4 << 20;
@@ -28,6 +29,8 @@ pub(super) struct Effect {
     pub changed: Vec<(LineId, LineBytes)>,
     /// Of the lines that it has seen so many were read; the others were only changed.
     pub reads: usize,
+    /// Where it was when a signal ended it.
+    pub died_at: Vec<Frame>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,7 +217,7 @@ mod tests {
         }
         let ended = Ended { status: sum.into(), stdout: vec![sum], stderr: Vec::new() };
         let reads = seen.len();
-        (seen, Effect { ended, changed: vec![(line(0), [sum; LINE_BYTES])], reads })
+        (seen, Effect { ended, changed: vec![(line(0), [sum; LINE_BYTES])], reads, died_at: Vec::new() })
     }
 
     fn find(effects: &Effects<u8>, command: u8, pool: &[u8]) -> Option<(Effect, Vec<LineId>)> {

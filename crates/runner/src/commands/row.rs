@@ -241,6 +241,7 @@ impl Commands {
                     sofar.dirtied.push(*line);
                 }
                 sofar.note(&seen[..effect.reads.min(seen.len())]);
+                sofar.died(&effect.died_at);
                 return Ok(Turned::Ended(effect.ended));
             }
         }
@@ -276,9 +277,8 @@ impl Commands {
         if is_another || by_itself && (run.pools_replaced || left_behind) {
             return Ok(Turned::Inseparable);
         }
-        if sofar.died_at.is_empty() && !matches!(run.end, End::Exited(_)) {
-            sofar.died_at = died_at;
-        }
+        let died_at = if matches!(run.end, End::Exited(_)) { Vec::new() } else { died_at };
+        sofar.died(&died_at);
         sofar.add(&run);
         let status = match run.end {
             // One that used no pool never came to its fork point.
@@ -298,7 +298,8 @@ impl Commands {
             }
             _ => None,
         };
-        let mut effect = Effect { ended, changed: Vec::new(), reads: run.reads.as_ref().map_or(0, Vec::len) };
+        let reads = run.reads.as_ref().map_or(0, Vec::len);
+        let mut effect = Effect { ended, changed: Vec::new(), reads, died_at };
         let pages = self.changed_pages.entry(turn).or_default();
         for line in changed {
             let mut bytes = [0; size_of::<LineBytes>()];
@@ -379,6 +380,13 @@ impl Commands {
 }
 
 impl Sofar {
+    /// A command has died here; the first one counts.
+    fn died(&mut self, at: &[Frame]) {
+        if self.died_at.is_empty() {
+            self.died_at = at.to_vec();
+        }
+    }
+
     fn note(&mut self, lines: &[LineId]) {
         if let Some(reads) = &mut self.reads {
             let noted = &mut self.noted;
