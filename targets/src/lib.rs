@@ -26,5 +26,5 @@ pub use cpu::Cpu;
 pub use directives::{Compare, Language};
 pub use error::TargetError;
 pub use expectation::Expectation;
-pub use program::{Program, conformance_programs, lint_programs};
+pub use program::{Linkage, Program, conformance_programs, lint_programs};
 pub use skip::{MUST_RUN, skip};
