@@ -11,7 +11,7 @@ use crate::{compare, stream};
 
 /// These programs are about system calls and signals, not about how code is loaded: statically linked, the reference has to step through a tenth of
 /// the instructions. Every night they are linked dynamically.
-const STATIC: [&str; 6] = ["determinism/", "mmap/", "process/", "signals/", "syscalls/", "threads/"];
+const STATIC: [&str; 5] = ["determinism/", "mmap/", "process/", "signals/", "syscalls/"];
 
 fn linkage(program: &Program) -> Linkage {
     let is_one = STATIC.iter().any(|folder| program.name.starts_with(folder));
