@@ -70,7 +70,7 @@ fn quick(root: &Path) -> anyhow::Result<ExitCode> {
     for name in short_binaries(root)? {
         cargo.args(["--test", &name]);
     }
-    // As in `./test`: tests wait about half of their time.
+    // As in `./test`: many tests wait.
     cargo.env("RUST_TEST_THREADS", targets::checks_at_once().to_string());
     end(&mut cargo)
 }

@@ -9,8 +9,8 @@ use crate::backend::{Backend, Run};
 use crate::files::Files;
 use crate::{compare, stream};
 
-/// These programs are about system calls and signals, not about how code is loaded: statically linked, the reference has to step through a tenth of
-/// the instructions. Every night they are linked dynamically.
+/// These programs are about system calls and signals, not about how code is loaded: statically linked, the reference has to step through far fewer
+/// instructions. Every night they are linked dynamically.
 const STATIC: [&str; 5] = ["determinism/", "mmap/", "process/", "signals/", "syscalls/"];
 
 fn linkage(program: &Program) -> Linkage {
