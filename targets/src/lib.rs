@@ -21,10 +21,12 @@ pub mod pmdk_examples;
 mod program;
 mod skip;
 pub mod solve;
+mod threads;
 
 pub use cpu::Cpu;
 pub use directives::{Compare, Language};
 pub use error::TargetError;
 pub use expectation::Expectation;
-pub use program::{Program, conformance_programs, lint_programs};
+pub use program::{Linkage, Program, conformance_programs, lint_programs};
 pub use skip::{MUST_RUN, skip};
+pub use threads::checks_at_once;

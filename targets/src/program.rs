@@ -9,6 +9,13 @@ use crate::directives::{Compare, Directives, Language};
 use crate::expectation::{self, Expectation};
 use crate::{Cpu, TargetError};
 
+/// How a program in C gets the C library.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Linkage {
+    Dynamic,
+    Static,
+}
+
 /// One program of the suite, not necessarily built.
 #[derive(Clone, Debug)]
 pub struct Program {
@@ -109,6 +116,11 @@ impl Program {
 
     /// Builds it, and its library, into `folder`. Returns the executable.
     pub fn build(&self, folder: &Path) -> Result<PathBuf, TargetError> {
+        self.build_linked(folder, Linkage::Dynamic)
+    }
+
+    /// The same; only programs in C heed the linkage.
+    pub fn build_linked(&self, folder: &Path, linkage: Linkage) -> Result<PathBuf, TargetError> {
         let root = &self.root;
         let mut sources = vec![self.source.clone()];
         for shared in [Some(root.as_path()), self.source.parent()].into_iter().flatten() {
@@ -124,17 +136,20 @@ impl Program {
             compile(command, &output, &[source])?;
         }
         let output = folder.join(&self.name);
-        compile(self.command(root), &output, &sources)?;
+        compile(self.command(root, linkage), &output, &sources)?;
         Ok(output)
     }
 
-    fn command(&self, root: &Path) -> Command {
+    fn command(&self, root: &Path, linkage: Linkage) -> Command {
         let flags = &self.directives.flags;
         let mut command;
         match self.language {
             Language::C | Language::Cxx => {
                 command = Command::new(if self.language == Language::C { "cc" } else { "c++" });
                 command.args(["-g", "-w", "-I"]).arg(root).arg(&self.source).args(flags);
+                if self.language == Language::C && linkage == Linkage::Static {
+                    command.arg("-static");
+                }
             }
             Language::Asm => {
                 command = Command::new("cc");

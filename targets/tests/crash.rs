@@ -21,7 +21,8 @@ fn start(words: &[String], env: &[(String, String)]) -> Output {
 }
 
 fn sound(target: &CrashTarget, variant: Variant) -> Result<(), String> {
-    let program = target.build(variant, &folder("crash-programs")).map_err(|error| error.to_string())?;
+    // Where `crash_targets` builds them, too: whoever comes second finds them there.
+    let program = target.build(variant, &folder("crash/built")).map_err(|error| error.to_string())?;
     let beside = folder(&format!("crash-pools/{}-{variant}", target.name.replace('/', "-")));
     let pool = beside.join("pool");
     remove_all_but(&beside, &[])?;

@@ -1,4 +1,5 @@
-//! Tiers of tests: `quick` is what one runs while working, `./test` is the whole.
+//! Tiers of tests: `quick` is what one runs while working, `./test` is the whole of what every commit must pass, `nightly` is what would only repeat it
+//! on further variants and workloads.
 
 use std::path::Path;
 use std::process::{Command, ExitCode};
@@ -22,6 +23,11 @@ const LONG_BINARIES: [(&str, &str); 11] = [
     ("solve", "targets"),
 ];
 
+/// Suites whose ignored tests belong to the night. (Those of others are ignored because the processor lacks something.)
+const NIGHTLY_BINARIES: [&str; 3] = ["crash_targets", "kernel_fs", "ops_targets"];
+/// Altered inputs for each parser go on for so many seconds.
+const NIGHTLY_FUZZ_SECONDS: &str = "60";
+
 /// Run a tier of the tests.
 #[derive(Args, Debug)]
 pub struct Test {
@@ -35,30 +41,57 @@ enum Tier {
     Quick,
     /// Everything that `./test` runs.
     Whole,
+    /// What `./test` leaves out: further variants and workloads of the target suites, conformance programs that are linked dynamically, and
+    /// many more altered inputs for parsers.
+    Nightly,
 }
 
 impl Test {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the project")?;
-        if self.tier == Tier::Whole {
-            return end(Command::new("./test").current_dir(root));
+        match self.tier {
+            Tier::Quick => quick(root),
+            Tier::Whole => end(Command::new("./test").current_dir(root)),
+            Tier::Nightly => nightly(root),
         }
-        // One call for the whole workspace, as in `./test`: for other sets of packages, cargo would build dependencies again.
-        let mut cargo = Command::new("cargo");
-        cargo.current_dir(root).args([
-            "test",
-            "--release",
-            "--locked",
-            "--no-fail-fast",
-            "--workspace",
-            "--lib",
-            "--bins",
-        ]);
-        for name in short_binaries(root)? {
-            cargo.args(["--test", &name]);
-        }
-        end(&mut cargo)
     }
+}
+
+/// One call for the whole workspace, as in `./test`: for other sets of packages, cargo would build dependencies again.
+fn cargo_test(root: &Path) -> Command {
+    let mut cargo = Command::new("cargo");
+    cargo.current_dir(root).args(["test", "--release", "--locked", "--no-fail-fast", "--workspace"]);
+    cargo
+}
+
+fn quick(root: &Path) -> anyhow::Result<ExitCode> {
+    let mut cargo = cargo_test(root);
+    cargo.args(["--lib", "--bins"]);
+    for name in short_binaries(root)? {
+        cargo.args(["--test", &name]);
+    }
+    // As in `./test`: many tests wait.
+    cargo.env("RUST_TEST_THREADS", targets::checks_at_once().to_string());
+    end(&mut cargo)
+}
+
+fn nightly(root: &Path) -> anyhow::Result<ExitCode> {
+    let mut suites = cargo_test(root);
+    for name in NIGHTLY_BINARIES {
+        suites.args(["--test", name]);
+    }
+    suites.args(["--", "--ignored"]);
+    let mut conformance = cargo_test(root);
+    conformance.args(["--test", "conformance"]).env("FENCEPOST_SUITE_LINKAGE", "dynamic");
+    let mut parsers = cargo_test(root);
+    parsers.args(["--lib", "--bins", "--tests", "--", "altered"]).env("FENCEPOST_FUZZ_SECONDS", NIGHTLY_FUZZ_SECONDS);
+    let mut all = ExitCode::SUCCESS;
+    for command in [&mut suites, &mut conformance, &mut parsers] {
+        if end(command)? != ExitCode::SUCCESS {
+            all = ExitCode::FAILURE;
+        }
+    }
+    Ok(all)
 }
 
 /// The names of all test binaries that do not take long.
@@ -104,6 +137,9 @@ mod tests {
         for (krate, name) in LONG_BINARIES {
             let tests = root.join("crates").join(krate).join("tests");
             assert!(tests.join(format!("{name}.rs")).exists() || tests.join(name).join("main.rs").exists(), "{name}");
+        }
+        for name in NIGHTLY_BINARIES {
+            assert!(LONG_BINARIES.contains(&("fencepost", name)), "{name}");
         }
         let short = short_binaries(root).unwrap();
         assert!(short.contains(&"cli".to_owned()) && short.contains(&"recoveries".to_owned()), "{short:?}");

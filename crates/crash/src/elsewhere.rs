@@ -15,6 +15,7 @@ use verdict::contradiction::Contradiction;
 use crate::journal::{Journal, JournalError};
 use crate::judge::Knowledge;
 use crate::outcome::{PointOutcome, merge};
+use crate::points::Point;
 use crate::read_tree::{KnownRuns, ReadTree, ReadTreeLimits};
 use crate::recovery::Recovery;
 use crate::search::{Budget, Found, Progress, Search, SearchError, coverage};
@@ -70,6 +71,13 @@ impl Search<'_> {
         let found = Mutex::new((before, None, Vec::new()));
         let take = |number: usize, fate: Fate<PointsDone>| {
             let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let fate = match fate {
+                Fate::Done(done) if !self.is_of(&done, &units[number]) => Fate::SetAside(SetAside {
+                    lost: 0,
+                    failures: vec!["a worker sent outcomes of crash points that it was not asked about".into()],
+                }),
+                fate => fate,
+            };
             let PointsDone { outcomes, contradiction } = match fate {
                 Fate::Done(done) => done,
                 Fate::SetAside(why) => {
@@ -110,6 +118,16 @@ impl Search<'_> {
         }
         let read_tree = read_tree.filter(|_| contradiction.is_none());
         Ok((Found { points, coverage, contradiction, read_tree }, unjudged))
+    }
+
+    /// Are all outcomes of points of this unit?
+    fn is_of(&self, done: &PointsDone, unit: &PointsUnit) -> bool {
+        let is_asked = |outcome: &PointOutcome| {
+            let Point { index, occurrence, .. } = outcome.point;
+            let pick = Pick { index, occurrence };
+            unit.picks.contains(&pick) && self.survey.point(pick) == outcome.point
+        };
+        done.outcomes.iter().all(is_asked)
     }
 
     /// What there is to do, in the order of the search. Whoever counts the same points cuts them into the same units.
@@ -190,6 +208,9 @@ impl<'r, R: Recovery> StationWorker<'r, R> {
         unit: &PointsUnit,
         unwanted: &AtomicBool,
     ) -> Result<(PointsDone, Option<KnownRuns>, bool), SearchError> {
+        if let Some(pick) = unit.picks.iter().find(|pick| pick.index >= search.survey.len()) {
+            return Err(SearchError::NoSuchPoint(pick.index));
+        }
         let search = Search { budget: Budget { stop: Some(unwanted), ..Budget::default() }, ..search.clone() };
         let stage = Stage {
             rounds: Default::default()..=Default::default(),

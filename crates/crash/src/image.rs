@@ -78,9 +78,9 @@ impl GuaranteedImage {
         (0..self.pools.len() as u32).map(PoolId)
     }
 
-    /// The file's length. All bytes past it read as zero here.
+    /// The file's length. All bytes past it read as zero here. A pool that the trace does not have, which others may name, is empty.
     pub fn len(&self, pool: PoolId) -> u64 {
-        self.pools[pool.0 as usize].len()
+        self.pools.get(pool.0 as usize).map_or(0, PoolImage::len)
     }
 
     /// Are there no pools?
@@ -90,7 +90,7 @@ impl GuaranteedImage {
 
     /// Has an event named the pool yet? If not, its file may not have been there.
     pub fn has_appeared(&self, pool: PoolId) -> bool {
-        self.appeared[pool.0 as usize]
+        self.appeared.get(pool.0 as usize).is_some_and(|appeared| *appeared)
     }
 
     /// Numbers and content of the 4 KiB pages that are not all zero, ascending; a last page may reach past the end.
@@ -104,9 +104,9 @@ impl GuaranteedImage {
 
     /// The content of a line.
     pub fn line(&self, id: LineId) -> LineBytes {
-        let image = &self.pools[id.pool.0 as usize];
+        let image = self.pools.get(id.pool.0 as usize);
         let mut bytes = [0; LINE_BYTES];
-        if let Some(page) = image.page(id.line.0 / LINES_PER_PAGE) {
+        if let Some(page) = image.and_then(|image| image.page(id.line.0 / LINES_PER_PAGE)) {
             let at = (id.line.0 % LINES_PER_PAGE) as usize * LINE_BYTES;
             bytes.copy_from_slice(&page[at..at + LINE_BYTES]);
         }

@@ -95,6 +95,8 @@ pub enum SearchError {
     Recovery { at: EventId, source: RecoveryError },
     #[error(transparent)]
     Journal(#[from] JournalError),
+    #[error("the trace has no crash point {0}")]
+    NoSuchPoint(u64),
 }
 
 /// What a search has found.

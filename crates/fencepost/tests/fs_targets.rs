@@ -9,6 +9,7 @@ use std::process::{Command, ExitCode};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use serde_json::Value;
+use targets::checks_at_once;
 use targets::fs::{Bug, LAZY, bugs, build, build_preload, preload_lines};
 
 /// Enough for the slowest variant on a busy machine.
@@ -17,7 +18,8 @@ const TIME_LIMIT_SECONDS: &str = "900";
 const WORKLOADS: [&str; 2] = ["--ops", concat!(env!("CARGO_MANIFEST_DIR"), "/../../targets/fs/bugs.ops")];
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(checks_at_once());
     let bugs = match bugs() {
         Ok(bugs) => bugs,
         Err(error) => {

@@ -10,7 +10,7 @@ use std::process::{Command, ExitCode, Stdio};
 use libtest_mimic::{Arguments, Failed, Trial};
 use object::{Object, ObjectSection};
 use serde_json::Value;
-use targets::{Cpu, Program, lint_programs};
+use targets::{Cpu, Program, checks_at_once, lint_programs};
 
 /// Linted once more with a C library whose inner functions have no names, whatever debug files are installed.
 const NAMELESS: [&str; 2] = ["FP0101/locks_repaired", "FP0301/mutex_repaired"];
@@ -25,7 +25,8 @@ const OTHER_RULES: [&str; 7] = ["FP0103", "FP0204", "FP0205", "FP0401", "FP0402"
 type Findings = BTreeSet<(u64, String)>;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(checks_at_once());
     let cpu = Cpu::here();
     let programs = match lint_programs() {
         Ok(programs) => programs,

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use trace::event::{EventId, ThreadId};
 
 use crate::failure::{BrokenPromise, CrashFailure};
@@ -142,7 +143,16 @@ pub struct Also {
 /// Short name of a finding: the same in every run, as long as rule and guilty line are.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct FindingId(pub String);
+pub struct FindingId(#[serde(deserialize_with = "plain_name")] pub String);
+
+/// Bundles are folders of this name, and other machines send findings: it must not lead elsewhere.
+fn plain_name<'d, D: Deserializer<'d>>(input: D) -> Result<String, D::Error> {
+    let name = String::deserialize(input)?;
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {
+        return Ok(name);
+    }
+    Err(D::Error::custom(format_args!("`{name}` is not the id of a finding")))
+}
 
 impl FindingId {
     /// FNV-1a over rule and location, folded to 32 bits: enough to tell the findings of one program apart.

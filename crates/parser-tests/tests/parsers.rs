@@ -1,10 +1,12 @@
 //! Gives altered files, messages and answers to everything that reads them: it may refuse them, but not panic.
 //!
-//! Traces are altered where their format is known (`crates/trace/tests/file/damage.rs`), the configuration beside its parser
-//! (`crates/fencepost/src/config/file.rs`). Records of the probe are not here: both ends are built together (`wire`).
+//! Traces are altered where their format is known (`crates/trace/tests/file/damage.rs`), what is private beside its parser: the configuration
+//! (`crates/fencepost/src/config/file.rs`), records of the probe (`crates/record/src/probe_host/altered.rs`), messages between machines
+//! (`crates/crash/tests/search/messages.rs`), replies of guests (`crates/vm/src/guest.rs`).
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -93,15 +95,26 @@ fn entries_of_a_corpus() {
     });
 }
 
-#[test]
-fn bundles() {
+/// Where bundles are, and the folder of one.
+fn bundle_folder() -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().expect("a folder");
     let place = folder.path().join("4633296f");
     fs::create_dir(&place).expect("made");
+    (folder, place)
+}
+
+#[test]
+fn bundles() {
+    let (folder, place) = bundle_folder();
     bytes("bundle", |input| {
         fs::write(place.join("finding.json"), input).expect("written");
         let _ = evidence::bundle::Bundle::read(folder.path(), "4633296f");
     });
+}
+
+#[test]
+fn evidence_in_bundles() {
+    let (folder, place) = bundle_folder();
     let id = finding::finding::FindingId("4633296f".into());
     bytes("evidence", |input| {
         fs::write(place.join("evidence.json"), input).expect("written");
@@ -148,34 +161,51 @@ fn journals_of_searches() {
     });
 }
 
-/// The list of images, and what is stored of them.
-#[test]
-fn trees_of_images() {
-    use fuzz::case::CaseId;
-    use fuzz::image::{Image, ImageId};
-    use fuzz::tree::Tree;
-    let folder = tempfile::tempdir().expect("a folder");
-    let (list, data) = (folder.path().join("tree.jsonl"), folder.path().join("data"));
-    let mut tree = Tree::open(folder.path(), 1).expect("begun");
-    let mut parent = ImageId::NONE;
-    for text in ["first", "second"] {
-        fs::write(folder.path().join("pool.0"), text.repeat(100)).expect("written");
-        let image = Arc::new(Image::read(folder.path(), "pool", 1).expect("an image"));
-        tree.add(&image, parent, CaseId(0), None).expect("added");
-        parent = image.id();
+/// A tree of two images: its folder, its list, and what is stored of them.
+struct ImageTree {
+    folder: tempfile::TempDir,
+    list: Vec<u8>,
+    data: Vec<u8>,
+}
+
+impl ImageTree {
+    fn new() -> ImageTree {
+        use fuzz::image::{Image, ImageId};
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut tree = fuzz::tree::Tree::open(folder.path(), 1).expect("begun");
+        let mut parent = ImageId::NONE;
+        for text in ["first", "second"] {
+            fs::write(folder.path().join("pool.0"), text.repeat(100)).expect("written");
+            let image = Arc::new(Image::read(folder.path(), "pool", 1).expect("an image"));
+            tree.add(&image, parent, fuzz::case::CaseId(0), None).expect("added");
+            parent = image.id();
+        }
+        drop(tree);
+        let read = |name: &str| fs::read(folder.path().join(name)).expect("a part of the tree");
+        let (list, data) = (read("tree.jsonl"), read("data"));
+        ImageTree { folder, list, data }
     }
-    drop(tree);
-    let whole = (fs::read(&list).expect("the list"), fs::read(&data).expect("the images"));
-    let use_all = |nodes: &[u8], stored: &[u8]| {
-        fs::write(&list, nodes).expect("written");
-        fs::write(&data, stored).expect("written");
-        let Ok(mut tree) = Tree::open(folder.path(), 1) else { return };
-        let ids: Vec<ImageId> = tree.nodes().iter().map(|node| node.id).collect();
+
+    /// Takes all images out of a tree with this list and this data.
+    fn use_all(&self, list: &[u8], data: &[u8]) {
+        fs::write(self.folder.path().join("tree.jsonl"), list).expect("written");
+        fs::write(self.folder.path().join("data"), data).expect("written");
+        let Ok(mut tree) = fuzz::tree::Tree::open(self.folder.path(), 1) else { return };
+        let ids: Vec<_> = tree.nodes().iter().map(|node| node.id).collect();
         ids.into_iter().for_each(|id| drop(tree.image(id)));
-    };
-    use_all(&whole.0, &whole.1);
-    hammer("image-list", std::slice::from_ref(&whole.0), &|input| use_all(input, &whole.1));
-    hammer("image-data", std::slice::from_ref(&whole.1), &|input| use_all(&whole.0, input));
+    }
+}
+
+#[test]
+fn lists_of_images() {
+    let tree = ImageTree::new();
+    hammer("image-list", std::slice::from_ref(&tree.list), &|input| tree.use_all(input, &tree.data));
+}
+
+#[test]
+fn stored_images() {
+    let tree = ImageTree::new();
+    hammer("image-data", std::slice::from_ref(&tree.data), &|input| tree.use_all(&tree.list, input));
 }
 
 #[test]
@@ -251,6 +281,10 @@ fn crashes_of_file_systems() {
             let _ = case.judge(recovered);
         }
     });
+}
+
+#[test]
+fn answers_of_file_systems() {
     let steps = ::fs::workload::Workload::parse_all("creat bar\nunlink bar\ncrash creat foo\n").expect("a workload");
     let steps = ::fs::workload::Workload::chain(&steps);
     let case = corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/fuse-case")).remove(0);
@@ -271,5 +305,58 @@ fn programs_and_their_debug_information() {
         for offset in [0, 0xe8, 0xeb, 0xff, u64::MAX] {
             symbols.frames_in_file(&path.display().to_string(), offset, offset != 0);
         }
+    });
+}
+
+/// What the plugin in QEMU writes, as words: each record becomes a part of a trace, or is refused.
+#[test]
+fn records_of_guests() {
+    use vm::ring::Record;
+    let folder = tempfile::tempdir().expect("a folder");
+    let trace = folder.path().join("trace");
+    let symbols = vm::symbols::Symbols::parse("ffffffff81000000 T copy\n");
+    let symbol_files = symbols.write(folder.path(), &BTreeMap::new()).expect("written");
+    let pool = vec![0; 8192];
+    bytes("guest-records", |input| {
+        let (words, _) = input.as_chunks::<8>();
+        let words: Vec<u64> = words.iter().map(|word| u64::from_le_bytes(*word)).collect();
+        let mut records = Vec::new();
+        let mut rest = &words[..];
+        while let Some((&head, after)) = rest.split_first() {
+            let Some((own, next)) = after.split_at_checked((head >> 32 & 0xff) as usize) else { break };
+            let Some(record) = Record::parse(head, own) else { break };
+            records.push(record);
+            rest = next;
+        }
+        let recorded = vm::recorder::Recorded {
+            command: vec!["guest".into()],
+            pool: Path::new("/pmem0"),
+            initial: &pool,
+            last: &pool,
+            records: &records,
+            symbols: &symbols,
+            symbol_files: &symbol_files,
+        };
+        if recorded.write(&trace).is_ok() {
+            let _ = trace::verify(&trace);
+        }
+    });
+}
+
+/// `/proc/kallsyms` of a guest. Nothing is written beside the folder.
+#[test]
+fn symbols_of_guests() {
+    let place = tempfile::tempdir().expect("a folder");
+    let folder = place.path().join("symbols");
+    text("guest-symbols", |input| {
+        fs::create_dir_all(&folder).expect("made");
+        let symbols = vm::symbols::Symbols::parse(input);
+        let _ = symbols.file_of(0xffff_ffff_8100_0104);
+        let code = symbols.code_of(&["nova".into(), "ext4".into()]);
+        assert!(code.iter().all(|range| range.start <= range.end), "{code:x?}");
+        let _ = symbols.write(&folder, &BTreeMap::new());
+        let entries = fs::read_dir(place.path()).expect("a folder").count();
+        assert_eq!(entries, 1, "something is beside the folder");
+        let _ = fs::remove_dir_all(&folder);
     });
 }

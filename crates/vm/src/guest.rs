@@ -205,6 +205,21 @@ mod tests {
     }
 
     #[test]
+    fn altered_replies() {
+        let replies = [
+            format!("6 hello\nok\n{TREE}6 EXT4-fs: mounted\nok\n"),
+            format!("ok\n{TREE}3 EXT4-fs error: bad\nok\n"),
+            "ok\nmount EINVAL\n3 bad superblock\nok\n".to_owned(),
+            "[    3.15] BUG: unable to handle page fault\n[    3.16] more".to_owned(),
+        ];
+        parser_tests::hammer::hammer("guest-reply", &replies.map(String::into_bytes), &|input| {
+            let reply = String::from_utf8_lossy(input);
+            drop(read(&reply));
+            drop(panic_line(&reply));
+        });
+    }
+
+    #[test]
     fn a_panic_is_told_by_its_first_line() {
         let said = panic_line("[    3.15] BUG: unable to handle page fault\n[    3.16] more");
         assert!(said.ends_with("the kernel panicked: BUG: unable to handle page fault\n"), "{said}");

@@ -28,7 +28,8 @@ impl Symbols {
             let mut words = line.split_whitespace();
             let (Some(address), Some(kind), Some(name)) = (words.next(), words.next(), words.next()) else { continue };
             let Ok(address) = u64::from_str_radix(address, 16) else { continue };
-            if !matches!(kind, "t" | "T" | "w" | "W") || address == 0 {
+            if !matches!(kind, "t" | "T" | "w" | "W") || address == 0 || line.contains('/') {
+                // The name of a module becomes that of a file.
                 continue;
             }
             let file = words.next().map_or_else(
@@ -69,14 +70,14 @@ impl Symbols {
         let mut ranges: Vec<Range<u64>> = Vec::new();
         for module in modules {
             if let Some(list) = self.files.get(&format!("{module}.ko")) {
-                ranges.extend(list.first().zip(list.last()).map(|(first, last)| first.0..last.0 + LAST));
+                ranges.extend(list.first().zip(list.last()).map(|(first, last)| first.0..last.0.saturating_add(LAST)));
                 continue;
             }
             let kernel = self.files.get(KERNEL).map_or(&[][..], Vec::as_slice);
             let begin = format!("{module}_");
             let mut functions = kernel.iter().map(|(at, name)| (*at, name.starts_with(&begin))).peekable();
             while let Some((at, wanted)) = functions.next() {
-                let end = functions.peek().map_or(at + LAST, |next| next.0);
+                let end = functions.peek().map_or(at.saturating_add(LAST), |next| next.0);
                 match ranges.last_mut().filter(|last| last.end == at && wanted) {
                     Some(last) => last.end = end,
                     None if wanted => ranges.push(at..end),

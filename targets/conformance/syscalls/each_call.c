@@ -36,6 +36,11 @@
 #include <sys/xattr.h>
 #include <time.h>
 
+// Queues have names that all processes see: a program that includes this one has a queue of its own.
+#ifndef QUEUE
+#define QUEUE "each-call"
+#endif
+
 #define SIZE (256 << 10)
 static char *pm, *next;
 
@@ -333,14 +338,14 @@ static void processes(void)
 		CHECK(syscall(SYS_semop, set, PM(up), 1L) == 0 && syscall(SYS_semtimedop, set, PM(down), 1L, PM(soon)) == 0);
 		semctl(set, 0, IPC_RMID);
 	}
-	long mq = syscall(SYS_mq_open, text("each-call"), O_RDWR | O_CREAT, 0600, 0);
+	long mq = syscall(SYS_mq_open, text(QUEUE), O_RDWR | O_CREAT, 0600, 0);
 	if (mq >= 0) {
 		struct timespec far = { 4000000000, 0 };
 		struct mq_attr *attr = room(64);
 		CHECK(syscall(SYS_mq_getsetattr, mq, 0, attr) == 0);
 		CHECK(syscall(SYS_mq_timedsend, mq, text("mail"), 4L, 1, PM(far)) == 0);
 		CHECK(syscall(SYS_mq_timedreceive, mq, room(attr->mq_msgsize), attr->mq_msgsize, room(4), PM(far)) == 4);
-		CHECK(syscall(SYS_mq_unlink, text("each-call")) == 0);
+		CHECK(syscall(SYS_mq_unlink, text(QUEUE)) == 0);
 	}
 }
 

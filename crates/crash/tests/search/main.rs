@@ -9,6 +9,7 @@ mod images;
 mod inferred;
 mod joining;
 mod journals;
+mod messages;
 mod points;
 mod recoveries;
 mod traces;

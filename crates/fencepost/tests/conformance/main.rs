@@ -10,13 +10,11 @@ mod stream;
 mod trial;
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use targets::{Cpu, conformance_programs};
+use targets::{Cpu, checks_at_once, conformance_programs};
 
 fn main() -> std::process::ExitCode {
     let mut arguments = Arguments::from_args();
-    // Threads of the harness would write into each other's report where a program fails; each trial is a process of its
-    // own anyway, so two at a time keep two cores busy.
-    arguments.test_threads.get_or_insert(std::thread::available_parallelism().map_or(2, usize::from));
+    arguments.test_threads.get_or_insert(checks_at_once());
     let cpu = Cpu::here();
     let programs = match conformance_programs() {
         Ok(programs) => programs,

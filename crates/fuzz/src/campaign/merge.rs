@@ -19,7 +19,7 @@ impl State {
     pub(super) fn merge(&mut self, folder: &Path, known: usize) -> Result<Vec<Found>, CorpusError> {
         let done = SliceDone::read(folder).map_err(failed("read what a worker sent to", folder))?;
         self.merge_cases(&done, folder, known)?;
-        self.executions += done.executions;
+        self.executions = self.executions.saturating_add(done.executions);
         self.hangs += done.hangs;
         self.crashes += done.crashes;
         self.stable = (self.stable.0 + done.stable.0, self.stable.1 + done.stable.1);
@@ -71,7 +71,7 @@ impl State {
             let input = SliceDone::input(folder, number).map_err(read())?;
             let parent = ancestor(done, case.parent, known, &here);
             let origin = Origin { parent, found_by: case.found_by };
-            let execution = self.executions + (case.execution - done.before);
+            let execution = self.executions + case.execution.saturating_sub(done.before);
             let (start, stable) = (case.start, case.stable);
             let tried = TriedCase { origin, input: &input, start, left: &left, trail: &sent.trail, stable };
             let (id, _) = self.keep_anyway(&tried, execution)?;

@@ -14,7 +14,7 @@ struct Mapping {
 impl Mapping {
     #[inline]
     fn place(&self, address: u64) -> Place {
-        Place { pool: self.pool, offset: PoolOffset(self.offset + (address - self.start)) }
+        Place { pool: self.pool, offset: PoolOffset(self.offset.wrapping_add(address - self.start)) }
     }
 }
 
@@ -44,7 +44,7 @@ impl Mappings {
             }
             if m.end > end {
                 let start = m.start.max(end);
-                kept.push(Mapping { start, offset: m.offset + (start - m.start), ..*m });
+                kept.push(Mapping { start, offset: m.offset.wrapping_add(start - m.start), ..*m });
             }
             // A mapping that lies outside the range entirely was pushed by exactly one of the two branches.
         }
@@ -57,11 +57,11 @@ impl Mappings {
     pub fn whole(&mut self, address: u64, len: u64) -> Option<Place> {
         if let Some(m) = self.sorted.get(self.last)
             && m.start <= address
-            && address + len <= m.end
+            && len <= m.end.saturating_sub(address)
         {
             return Some(m.place(address));
         }
-        self.search(address).filter(|m| address.saturating_add(len) <= m.end).map(|m| m.place(address))
+        self.search(address).filter(|m| len <= m.end - address).map(|m| m.place(address))
     }
 
     /// Cuts `len` bytes at `address` at the boundaries of mappings; what is not PM is left out.

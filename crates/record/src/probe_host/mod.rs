@@ -1,6 +1,8 @@
 //! The host's side of the probe backend: starts a target under the probe, takes the probe's records out of the ring
 //! that they share, and writes them down as the events of a trace.
 
+#[cfg(test)]
+mod altered;
 mod code_map;
 mod collect;
 mod define;

@@ -62,8 +62,9 @@ pub(super) struct Process {
     blocks: Rc<Vec<Block>>,
 }
 
-/// More instructions or call paths than any program has; a larger number means damage.
-const MOST_ENTRIES: usize = 1 << 26;
+/// The probe numbers instructions and call paths one after the other, though threads may tell them out of order; a number that is so much larger than
+/// all before it means damage.
+const MOST_AHEAD: usize = 1 << 16;
 
 impl Process {
     pub fn new(id: ProcessId, pid: u32, first_thread: ThreadId) -> Process {
@@ -128,7 +129,7 @@ impl Process {
 
 fn set<T: Clone + Default>(table: &mut Vec<T>, number: u32, value: T) -> bool {
     let at = number as usize;
-    if at == 0 || at >= MOST_ENTRIES {
+    if at == 0 || at >= table.len() + MOST_AHEAD {
         return false;
     }
     if at >= table.len() {

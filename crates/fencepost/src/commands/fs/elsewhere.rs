@@ -194,3 +194,45 @@ fn received(done: &[u8], before: &Checked, bundles: &Path) -> Result<Checked, St
     }
     Ok(checked)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crash::outcome::Coverage;
+    use runner::plan::JudgedBy;
+
+    fn nothing() -> Checked {
+        Checked {
+            findings: Vec::new(),
+            coverage: Coverage::default(),
+            evidence: Vec::new(),
+            notes: Vec::new(),
+            points: Vec::new(),
+            judged_creation: false,
+            judged_by: JudgedBy::default(),
+            interrupted: false,
+            events: 7,
+        }
+    }
+
+    /// They are refused, or merged; nothing is written beside the bundles.
+    #[test]
+    fn altered_results_of_workers() {
+        let place = tempfile::tempdir().expect("a folder");
+        let (done, bundles) = (place.path().join("done"), place.path().join("bundles"));
+        fs::create_dir_all(done.join(BUNDLES).join("4633296f")).expect("made");
+        fs::write(done.join(BUNDLES).join("4633296f/finding.json"), "{}").expect("written");
+        fs::write(done.join(CHECKED), serde_json::to_vec(&nothing()).expect("JSON")).expect("written");
+        let packed = folder::pack(&done).expect("packed");
+        assert_eq!(received(&packed, &nothing(), &bundles).map(|checked| checked.events), Ok(7));
+        parser_tests::hammer::hammer("fs-done", &[packed], &|input| {
+            if let Ok(checked) = received(input, &nothing(), &bundles) {
+                nothing().absorb(checked);
+            }
+            assert!(fs::read_dir(place.path()).expect("a folder").count() <= 2, "something is beside the bundles");
+        });
+        parser_tests::hammer::hammer("fs-unit", &[br#"{"first":20,"count":5}"#.to_vec()], &|input| {
+            drop(serde_json::from_slice::<Range>(input));
+        });
+    }
+}
