@@ -298,7 +298,8 @@ impl Commands {
             }
             _ => None,
         };
-        let reads = run.reads.as_ref().map_or(0, Vec::len);
+        // Of the lines: a length that was read is none of them.
+        let reads = run.reads.iter().flatten().filter_map(line_of).collect::<FxHashSet<LineId>>().len();
         let mut effect = Effect { ended, changed: Vec::new(), reads, died_at };
         let pages = self.changed_pages.entry(turn).or_default();
         for line in changed {
@@ -336,10 +337,7 @@ impl Commands {
         let Some(before) = before else { return Ok(None) };
         let mut once = FxHashSet::default();
         let mut seen = Vec::with_capacity(reads.len() + dirtied.len());
-        let read = reads.iter().filter_map(|read| match read {
-            Read::Line(line) => Some(*line),
-            Read::Length(_) => None,
-        });
+        let read = reads.iter().filter_map(line_of);
         for line in read.chain(dirtied.iter().copied()) {
             if !once.insert(line) {
                 continue;
@@ -403,13 +401,7 @@ impl Sofar {
         match &run.reads {
             None => self.reads = None,
             Some(more) => {
-                let lines: Vec<LineId> = more
-                    .iter()
-                    .filter_map(|read| match read {
-                        Read::Line(line) => Some(*line),
-                        Read::Length(_) => None,
-                    })
-                    .collect();
+                let lines: Vec<LineId> = more.iter().filter_map(line_of).collect();
                 self.note(&lines);
             }
         }
@@ -436,6 +428,13 @@ impl Sofar {
             tree_changed: self.tree_changed,
             outside: self.outside,
         }
+    }
+}
+
+fn line_of(read: &Read) -> Option<LineId> {
+    match read {
+        Read::Line(line) => Some(*line),
+        Read::Length(_) => None,
     }
 }
 
