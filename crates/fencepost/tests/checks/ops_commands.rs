@@ -17,6 +17,7 @@ use recover::limits::Limits;
 use runner::plan::{EngineChoice, OperationPlan, RecoveryPlan};
 use runner::reference::run::reference_answers;
 use runner::runner::Runner;
+use targets::pmdk_examples::EXAMPLES;
 use trace::TraceReader;
 use trace::event::EventId;
 
@@ -200,6 +201,26 @@ fn clean(operations: &str, more: &[&str]) {
     let ran = sandbox.run_limited(&[&quick, more, &["--op-command", "./tally p {op}"]].concat());
     assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("nothing found") && !ran.err.contains("not deterministic"), "{}{}", ran.out, ran.err);
+}
+
+/// libpmemobj looks at the length of its pool, and changes lines that it has not read.
+#[test]
+fn commands_of_a_library_do_the_same_twice() {
+    let sandbox = Sandbox::new();
+    let example = EXAMPLES.iter().find(|example| example.name == "btree").expect("it is in the list");
+    let btree = example.build(&sandbox.path("")).expect("the examples of libpmemobj-dev are there");
+    fs::write(sandbox.path("ops"), "i 1 a\nf 1\ni 2 b\np\n").expect("writable");
+    let command = format!("{} pool {{op}}", btree.display());
+    let quick = ["check", "--no-lint", "--strategy", "program-order,guaranteed-only", "--ops", "ops", "--op-command"];
+    let ran = sandbox.run_limited(&[&quick[..], &[&command]].concat());
+    assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
+    assert!(!ran.err.contains("not deterministic") && !ran.out.contains("not deterministic"), "{}{}", ran.out, ran.err);
+    // What a command does to a state is known after the first time: far fewer runs than states.
+    let number = |word: &str| {
+        let before = ran.out.split(word).next().unwrap_or_default().trim_end();
+        before.rsplit(' ').next().and_then(|number| number.parse::<u32>().ok()).expect("it is in the summary")
+    };
+    assert!(number(" recovery runs") * 2 < number(" states"), "{}", ran.out);
 }
 
 /// Processes that meet in other files than the pools are not run apart from each other.

@@ -345,7 +345,12 @@ impl State {
     }
 
     pub(super) fn check_of(&mut self, id: CaseId, crash: bool) -> Result<Unit, CorpusError> {
-        let start = self.image(self.corpus.cases()[id.0 as usize].start)?;
+        // Another machine names it.
+        let Some(case) = self.corpus.cases().get(id.0 as usize) else {
+            let unknown = std::io::Error::new(std::io::ErrorKind::InvalidData, format!("it has no case {}", id.0));
+            return Err(failed("check a case of", &self.folder)(unknown));
+        };
+        let start = self.image(case.start)?;
         let lineage = self.corpus.lineage(id, &self.tree);
         Ok(Unit::Check {
             case: id,
