@@ -113,7 +113,7 @@ static void start(void *pm, int is_new)
 		return;
 	if (p->journal.committed)
 		redo(1);
-	if (BUG == 3) {
+	if (BUG == 3 && !p->used) {
 		PUT(p->used, used() + 1);
 		persist(&p->used, 8);
 	}

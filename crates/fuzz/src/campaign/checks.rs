@@ -29,6 +29,12 @@ pub enum CheckError {
     Folder(io::Error),
 }
 
+enum Checked {
+    Done,
+    /// Why it could not be.
+    Not(String),
+}
+
 /// A case that is being checked.
 struct Subject<'a> {
     start: &'a Arc<Image>,
@@ -46,25 +52,39 @@ impl Shared<'_> {
         lineage: &[Arc<[u8]>],
         crash: bool,
     ) -> Result<(), CheckError> {
-        let Some(examination) = self.campaign.examination else { return Ok(()) };
-        let subject = Subject { start, lineage, crash };
+        if let Checked::Not(why) = self.try_check(case, input, &Subject { start, lineage, crash })? {
+            let mut state = self.state();
+            state.unchecked += 1;
+            state.unchecked_why.get_or_insert(format!("case {case}: {why}"));
+        }
+        Ok(())
+    }
+
+    /// Checks what opening a crash image of this case does. One that cannot be opened is the affair of the case.
+    pub(super) fn check_image(
+        &self,
+        case: CaseId,
+        input: &Arc<[u8]>,
+        start: &Arc<Image>,
+        lineage: &[Arc<[u8]>],
+    ) -> Result<(), CheckError> {
+        self.try_check(case, input, &Subject { start, lineage, crash: true }).map(|_| ())
+    }
+
+    fn try_check(&self, case: CaseId, input: &Arc<[u8]>, subject: &Subject<'_>) -> Result<Checked, CheckError> {
+        let Some(examination) = self.campaign.examination else { return Ok(Checked::Done) };
         let bundles = tempfile::tempdir().map_err(CheckError::Folder)?;
-        let findings = match self.examine(examination, &subject, input, bundles.path()) {
+        let findings = match self.examine(examination, subject, input, bundles.path()) {
             Ok(findings) => findings,
-            Err(why) => {
-                let mut state = self.state();
-                state.unchecked += 1;
-                state.unchecked_why.get_or_insert(format!("case {case}: {why}"));
-                return Ok(());
-            }
+            Err(why) => return Ok(Checked::Not(why)),
         };
         for finding in findings {
             if self.state().findings.knows(&finding.id) {
                 continue;
             }
-            self.found(examination, &subject, case, input, finding, bundles.path())?;
+            self.found(examination, subject, case, input, finding, bundles.path())?;
         }
-        Ok(())
+        Ok(Checked::Done)
     }
 
     fn examine(

@@ -31,6 +31,8 @@ use crate::tails::Length;
 const LOOK: Duration = Duration::from_millis(250);
 /// Lines of a short input for a pool that others have filled.
 const SHORT: usize = 8;
+/// Parts of an input that follow the opening of a crash image.
+const AFTER_OPENING: usize = 3;
 
 /// A campaign.
 pub struct Campaign<'a> {
@@ -265,6 +267,15 @@ impl Shared<'_> {
                     let began = Instant::now();
                     self.check(case, &input, &start, &lineage, crash)?;
                     self.state().checked(case, crash, began.elapsed());
+                }
+                Some(Unit::CheckImage { case, input, start, mut lineage }) => {
+                    let began = Instant::now();
+                    let parts = self.campaign.inputs.parts(&input);
+                    let from = parts.len().checked_sub(AFTER_OPENING).map_or(0, |first| parts[first].start);
+                    let input: Arc<[u8]> = Arc::from(&input[from..]);
+                    lineage.push(Arc::clone(&input));
+                    self.check_image(case, &input, &start, &lineage)?;
+                    self.state().checked_image(began.elapsed());
                 }
             }
         }

@@ -59,6 +59,8 @@ pub enum Unit {
         /// It has new PM transitions: let power fail in it.
         crash: bool,
     },
+    /// Check what opening a crash image of this case does, and the end of its input after that.
+    CheckImage { case: CaseId, input: Arc<[u8]>, start: Arc<Image>, lineage: Vec<Arc<[u8]>> },
 }
 
 /// A point of the plot: what was covered when.
@@ -86,6 +88,9 @@ struct Saved {
     seconds: u64,
     /// Cases from this one on were not checked.
     checked: Vec<CaseId>,
+    /// So many images of the tree were opened for a check, if they are crash images.
+    #[serde(default)]
+    opened: usize,
 }
 
 #[derive(Debug)]
@@ -104,6 +109,8 @@ pub struct State {
     /// Linted only so far: power fails in them as well while there is time.
     deeper: Vec<CaseId>,
     checked: Vec<CaseId>,
+    /// Images of the tree up to here were opened for a check.
+    opened: usize,
     pub executions: u64,
     /// Executions of earlier sittings.
     begun: Instant,
@@ -165,8 +172,13 @@ impl State {
         let last_sample = plotted.last().map_or(0, |sample| sample.second);
         let saved = std::fs::read(folder.join("state.json")).ok();
         let saved: Option<Saved> = saved.and_then(|text| serde_json::from_slice(&text).ok());
-        let saved =
-            saved.unwrap_or(Saved { random: Random::new(about.seed), executions: 0, seconds: 0, checked: Vec::new() });
+        let saved = saved.unwrap_or(Saved {
+            random: Random::new(about.seed),
+            executions: 0,
+            seconds: 0,
+            checked: Vec::new(),
+            opened: 0,
+        });
         // A process that was killed has saved its cases, but perhaps not how far it was.
         let executions = corpus.cases().iter().map(|case| case.execution).max().unwrap_or(0).max(saved.executions);
         let seconds = corpus.cases().iter().map(|case| case.second).max().unwrap_or(0).max(saved.seconds);
@@ -188,6 +200,7 @@ impl State {
             random: saved.random,
             seeds: VecDeque::new(),
             checked: saved.checked,
+            opened: saved.opened,
             executions,
             begun: Instant::now(),
             before: Duration::from_secs(seconds),
@@ -289,6 +302,9 @@ impl State {
             if let Some(id) = self.deeper.pop() {
                 return self.check_of(id, true).map(Some);
             }
+            if let Some(unit) = self.next_image()? {
+                return Ok(Some(unit));
+            }
         }
         if self.has_helper && !self.helping && self.executions - self.last_news >= self.wait {
             self.helping = true;
@@ -342,6 +358,28 @@ impl State {
         let Some(id) = self.to_check.pop_front() else { return Ok(None) };
         let crash = self.corpus.cases()[id.0 as usize].priority == Priority::High;
         self.check_of(id, crash).map(Some)
+    }
+
+    /// The next crash image. Many take the same way through the recovery code, and only the first of them is a case with news; but what a
+    /// power failure in that code breaks depends on what was still to be done.
+    fn next_image(&mut self) -> Result<Option<Unit>, CorpusError> {
+        let nodes = &self.tree.nodes()[self.opened.min(self.tree.nodes().len())..];
+        let Some(at) = nodes.iter().position(|node| node.crash.is_some()) else {
+            self.opened = self.tree.nodes().len();
+            return Ok(None);
+        };
+        let (id, case) = (nodes[at].id, nodes[at].case);
+        self.opened += at + 1;
+        let start = self.image(id)?;
+        let input = Arc::clone(self.corpus.input(case));
+        let made_by = self.corpus.lineage(case, &self.tree);
+        let lineage = made_by.into_iter().map(|id| Arc::clone(self.corpus.input(id))).collect();
+        Ok(Some(Unit::CheckImage { case, input, start, lineage }))
+    }
+
+    /// The check of an image took this long.
+    pub fn checked_image(&mut self, took: Duration) {
+        self.checking += took;
     }
 
     pub(super) fn check_of(&mut self, id: CaseId, crash: bool) -> Result<Unit, CorpusError> {
@@ -463,6 +501,7 @@ impl State {
             executions: self.executions,
             seconds: sample.second,
             checked: self.checked.clone(),
+            opened: self.opened,
         };
         let path = self.folder.join("state.json");
         let text = serde_json::to_vec(&saved).unwrap_or_default();
