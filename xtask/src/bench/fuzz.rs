@@ -258,7 +258,7 @@ impl Clock {
     }
 }
 
-/// Runs a fuzzer until it has used so much processor time, then interrupts it.
+/// Runs a fuzzer until it has used so much processor time, then ends it.
 fn within(command: &mut Command, time: Duration, output: &Path) -> anyhow::Result<Clock> {
     let log = File::create(output)?;
     let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
@@ -273,8 +273,9 @@ fn within(command: &mut Command, time: Duration, output: &Path) -> anyhow::Resul
         clock.0.push((begun.elapsed().as_secs_f64(), used.as_secs_f64()));
         if used >= time && !told {
             told = true;
+            // Not SIGINT, which a shell makes its background jobs ignore.
             // SAFETY: it passes no pointer.
-            unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGINT) };
+            unsafe { libc::kill(child.id() as libc::pid_t, libc::SIGTERM) };
         }
         std::thread::sleep(LOOK);
     }
