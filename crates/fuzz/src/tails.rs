@@ -1,11 +1,11 @@
 //! What a program does when its input is over, and whether a run needs it.
 //!
-//! A program that closes its pool frees what opening it allocated. In a fork, each page of that is copied first: with libpmemobj this is nine
-//! tenths of a run of a few operations. Where it is the same after every input, most runs are ended there.
+//! A program that closes its pool frees what opening it allocated. In a fork, each page of that is copied first: with libpmemobj this was nine
+//! tenths of the page faults of a run. Where it is the same after every input, most runs are ended there.
 //!
 //! Samples decide: mutants that are run both ways. What a run counts beyond the end of its input is its *tail*. The tail says nothing new if it
 //! consists of as many PM operations as those before it, and takes no edge that none of them took. A program that only collects its input and
-//! works when it has all of it has a tail that differs from input to input, and its runs are never cut.
+//! works when it has all of it has a tail that differs from input to input, so that its runs are not cut.
 
 use wire::cover::EDGES;
 
