@@ -11,7 +11,7 @@ use crash::points::Point;
 use crash::recovery::Recovery;
 use crash::walk::{Rules, WalkError};
 use finding::finding::Class;
-use persistency::point::{Content, LineView};
+use persistency::point::Content;
 use rustc_hash::FxHashSet;
 use trace::event::EventId;
 use trace::{ReadError, TraceReader};
@@ -22,7 +22,6 @@ use crate::minimise::{Minimal, StoreAt};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::program_order::in_program_order;
 use crate::store_history::{self, StoreFate, StoreInfo};
-use crash::assignment::Assignment;
 
 /// A kind, and the stores on both sides.
 #[derive(Clone, Debug)]
@@ -81,7 +80,7 @@ pub fn classify<R: Recovery>(
     if let Some(oldest) = missing.first()
         && present.is_empty()
         && nothing_came_later(reader, evaluator, oldest, point.at)?
-        && !evaluator.passes(&before(evaluator, oldest.event))?
+        && !passes_before(reader, rules, evaluator, oldest.event)?
     {
         // Several stores before one flush: the program was there, between two crash points.
         return in_program_order(reader, rules, evaluator, oldest.event, present, verdict);
@@ -168,10 +167,16 @@ fn fails_the_other_way_round<R: Recovery>(
     }
 }
 
-/// Program order up to an event: every pending store before it is in PM, none after it.
-fn before<R: Recovery>(evaluator: &PointEvaluator<'_, '_, R>, event: EventId) -> Assignment {
-    let kept = |line: &LineView<'_>| line.stores().iter().take_while(|store| store.event < event).count();
-    Assignment(evaluator.view.lines().iter().map(|line| Content::whole(kept(line) as u32)).collect())
+/// Does recovery pass in program order up to an event, judged as there: an operation that has returned since was still under way?
+fn passes_before<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    event: EventId,
+) -> Result<bool, ClassifyError> {
+    let mut walk = evaluator.walk(reader, rules)?;
+    walk.advance_to(event)?;
+    Ok(evaluator.passes_at(&walk.view())?)
 }
 
 /// Are all stores after `store` lost as well? Then the state is one that the program passed through.

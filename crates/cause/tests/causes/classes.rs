@@ -1,12 +1,25 @@
 //! The class of a cause, the stores on both sides, and the remedy.
 
-use cause::analyse::{Allowance, RootCause};
+use std::sync::Arc;
+
+use cause::analyse::{Allowance, RootCause, analyse};
 use cause::classify::Completes;
 use cause::repair::Remedy;
 use cause::store_history::StoreInfo;
+use cause::verdict_cache::VerdictCache;
+use crash::image::CrashImage;
+use crash::recovery::{Observation, Recovery, RecoveryError};
+use crash::search::Search;
+use crash::survey::Survey;
 use finding::finding::Class;
+use persistency::line::LineId;
+use trace::event::EventId;
+use trace::{LineNo, PoolId};
+use verdict::position::CrashPositions;
+use verdict::symptom::{Failure, Party, Symptom};
+use verdict::verdict::Verdict;
 
-use crate::recoveries::{Words, analysed, both, causes, last_causes};
+use crate::recoveries::{Words, analysed, both, causes, last_causes, thorough};
 use crate::traces::{Recorded, Step, clwb, fence, pc, record, store, stream};
 
 /// Line 2 says that line 1 has its value.
@@ -200,4 +213,32 @@ fn a_store_does_not_belong_together_with_itself() {
     let count = |value: u64| [store(1, 1, value), clwb(2, 1), fence(3)];
     let cause = only(&[count(1), count(2)].concat(), never_counted);
     assert_eq!((cause.class, sites(&cause.present), sites(&cause.missing)), (Class::Atomicity, vec![1], vec![]));
+}
+
+/// Fails once the only operation is over, unless line 1 has its value.
+struct AfterTheOperation(EventId);
+
+impl Recovery for AfterTheOperation {
+    fn run(&mut self, image: &CrashImage<'_>) -> Result<Observation, RecoveryError> {
+        let id = LineId { pool: PoolId(0), line: LineNo(1) };
+        let lost = image.guaranteed().at() >= self.0 && image.line(id)[0] == 0;
+        let failure = || Verdict::fail(Symptom::Failed { by: Party::Recovery, how: Failure::Hang { after_ms: 1 } });
+        Ok(Observation { verdict: if lost { failure() } else { Verdict::Pass }, reads: None })
+    }
+}
+
+/// Before the store recovery would fail by the standards of a crash that came later. The program was never in such a state.
+#[test]
+fn a_store_at_the_end_of_an_operation_is_lost_not_late() {
+    let recorded = record(&[store(1, 2, 1), clwb(2, 2), fence(3), store(4, 1, 7), fence(5), store(6, 3, 1)]);
+    let over = EventId(4);
+    let options = thorough();
+    let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
+    let mut workers = [AfterTheOperation(over)];
+    let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
+    let memory = VerdictCache::new(None, Arc::new(CrashPositions::new(vec![over])));
+    let found =
+        analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, Allowance::default()).unwrap();
+    let what = |cause: &RootCause| (cause.class, sites(&cause.missing), cause.in_program_order);
+    assert_eq!(found.causes.iter().map(what).collect::<Vec<_>>(), [(Class::Durability, vec![4], false)]);
 }

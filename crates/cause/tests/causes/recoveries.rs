@@ -66,7 +66,8 @@ pub fn after_others(
     analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, Allowance::default()).unwrap()
 }
 
-fn thorough() -> SearchOptions {
+/// Every state that few lines tell apart, at every crash point.
+pub fn thorough() -> SearchOptions {
     SearchOptions {
         selection: Selection { every: true, ..Selection::default() },
         strategies: StrategySpec::list("program-order,guaranteed-only,few-lines:1:24").unwrap(),
