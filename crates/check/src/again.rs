@@ -2,7 +2,6 @@
 //! those of the workload were. A recovery that survives its own failure everywhere is idempotent where it matters.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +13,7 @@ use crash::rounds::{Selection, Shard};
 use crash::search::{Budget, SearchOptions};
 use crash::strategy::StrategySpec;
 use crash::walk::{Walk, WalkError};
+use evidence::bundle;
 use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::note::RunNote;
@@ -255,7 +255,7 @@ impl CheckSession<'_> {
                 again.notes.extend(checked.notes);
                 for finding in checked.findings {
                     if again.findings.iter().all(|known| known.id != finding.id) {
-                        if let Err(error) = keep(&bundles.join(&finding.id.0), &self.bundles.join(&finding.id.0)) {
+                        if let Err(error) = bundle::take(&finding.id, bundles, self.bundles) {
                             let (finding, why) = (finding.id.clone(), error.to_string());
                             again.notes.push(RunNote::BundleNotKept { finding, why });
                         }
@@ -275,14 +275,4 @@ impl CheckSession<'_> {
             }
         }
     }
-}
-
-/// Copies a bundle out of the temporary folder.
-fn keep(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        fs::copy(entry.path(), to.join(entry.file_name()))?;
-    }
-    Ok(())
 }

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crash::image::CrashImage;
-use finding::finding::Finding;
+use finding::finding::{Finding, FindingId};
 use recover::command::{Command, Input};
 use recover::limits::Limits;
 use recover::slot::RecordedNames;
@@ -39,6 +39,28 @@ pub enum BundleError {
     Missing { id: String, folder: PathBuf },
     #[error("the bundle {} cannot be read: {what}; run the check again", path.display())]
     Damaged { path: PathBuf, what: String },
+}
+
+/// Takes the bundle of a finding from one folder to another, in place of the one that may be there.
+pub fn take(id: &FindingId, from: &Path, to: &Path) -> Result<(), BundleError> {
+    let (from, to) = (from.join(&id.0), to.join(&id.0));
+    replace(&from, &to).map_err(|source| BundleError::Write { path: to, source })
+}
+
+fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => fs::create_dir_all(to)?,
+    }
+    // Only on one file system.
+    if fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        fs::copy(entry.path(), to.join(entry.file_name()))?;
+    }
+    fs::remove_dir_all(from)
 }
 
 /// A command as bytes, since file names need not be text.
@@ -297,5 +319,24 @@ mod tests {
     fn answers_survive_as_text() {
         let bytes: Vec<u8> = (0..=255).chain(*b"\\x41 \\\\ ok\n").collect();
         assert_eq!(from_text(&to_text(&bytes)), bytes);
+    }
+
+    #[test]
+    fn a_bundle_takes_the_place_of_another() {
+        let place = tempfile::tempdir().unwrap();
+        let (id, [from, to]) = (FindingId("4633296f".into()), ["new", "kept"].map(|name| place.path().join(name)));
+        let put = |folder: &Path, name: &str| {
+            fs::create_dir_all(folder.join(&id.0)).unwrap();
+            fs::write(folder.join(&id.0).join(name), name).unwrap();
+        };
+        let names = |folder: &Path| {
+            let entries = fs::read_dir(folder).unwrap();
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect::<Vec<_>>()
+        };
+        put(&to, "pool-7");
+        put(&from, "pool-0");
+        take(&id, &from, &to).unwrap();
+        assert_eq!((names(&to.join(&id.0)), names(&from)), (vec!["pool-0".to_owned()], Vec::new()));
+        assert!(matches!(take(&id, &from, &to), Err(BundleError::Write { .. })), "there is none to take");
     }
 }

@@ -24,6 +24,7 @@ use super::guest::{GuestLaboratory, GuestOptions, GuestSettings};
 use super::screening::Screening;
 use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
 use super::shorten::Shorten;
+use super::staged::Staged;
 use super::workloads::AceSet;
 use crate::cli::FindingFormat;
 use crate::commands::crash::{JobFailed, printed, say_search_failed};
@@ -222,7 +223,8 @@ impl FsCheck {
             // Known bugs must neither hide others from random workloads nor take their time. The bounded sets are checked batch by batch.
             let found: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
             let repaired = if campaign.is_some() { lost_stores(found) } else { Vec::new() };
-            let checked = place.check(&Batch { repaired, ..self.batch_of(&batch) }, &options);
+            let staged = Staged::new(&options)?;
+            let checked = place.check(&Batch { repaired, ..self.batch_of(&batch) }, &staged.options(&options));
             let Batched { mut checked, reader, boundaries, interrupted: stopped } = match checked {
                 Err(_) if is_stopped() && all.is_some() => {
                     interrupted = true;
@@ -243,8 +245,11 @@ impl FsCheck {
             };
             count += batch.len();
             interrupted = stopped;
+            let known: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
+            for finding in checked.findings.iter().filter(|new| known.iter().all(|known| known.id != new.id)) {
+                staged.keep(&finding.id)?;
+            }
             if campaign.is_some() && !interrupted {
-                let known: &[Finding] = all.as_ref().map_or(&[], |(checked, _)| &checked.findings);
                 let (place, is_over) = (&mut place, &is_over);
                 let mut shorten = Shorten { place, options: &options, check: self, known, is_over, time: share };
                 shorten.all(&mut checked, &batch, &boundaries)?;

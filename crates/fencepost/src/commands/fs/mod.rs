@@ -11,6 +11,7 @@ pub mod replay;
 mod screening;
 mod session;
 mod shorten;
+mod staged;
 mod workloads;
 
 use clap::Subcommand;

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use check::checked::Checked;
+use finding::evidence::Evidence;
 use finding::finding::{Finding, FindingId, Location};
 use fs::workload::Workload;
 use operation::boundaries::OperationBoundaries;
@@ -11,6 +12,7 @@ use verdict::position::CrashPosition;
 
 use super::check::{Failed, FsCheck, Place, lost_stores};
 use super::session::{Batch, Batched};
+use super::staged::Staged;
 use crate::commands::options::crash::CrashOptions;
 use crate::render;
 
@@ -49,7 +51,8 @@ impl Shorten<'_> {
         let end = self.time.map(|time| Instant::now() + time);
         let found = checked.findings.clone();
         let is_new = |finding: &&mut Finding| self.known.iter().all(|known| known.id != finding.id);
-        for finding in checked.findings.iter_mut().filter(is_new) {
+        let Checked { findings, evidence, .. } = checked;
+        for finding in findings.iter_mut().filter(is_new) {
             let Some(at) = finding.failure.as_ref().map(|failure| failure.crash_point.event) else { continue };
             let Some((workload, step)) = of_event(workloads, boundaries, at) else { continue };
             let mut try_out = Try {
@@ -71,8 +74,10 @@ impl Shorten<'_> {
                 workload.steps.len(),
                 file.display()
             ));
-            if let Some(told) = told {
-                *finding = told;
+            if let Some(Told { finding: shorter, evidence: shown }) = told {
+                *finding = shorter;
+                evidence.retain(|known| known.finding.id != finding.id);
+                evidence.extend(shown);
             }
         }
         Ok(())
@@ -87,6 +92,12 @@ fn others<'f>(finding: &Finding, all: impl Iterator<Item = &'f Finding>) -> Vec<
     lost
 }
 
+/// A finding, and what reports show of it.
+struct Told {
+    finding: Finding,
+    evidence: Option<Evidence>,
+}
+
 /// Tries for one finding.
 struct Try<'a, 'b> {
     shorten: &'a mut Shorten<'b>,
@@ -98,7 +109,7 @@ struct Try<'a, 'b> {
 
 impl Try<'_, '_> {
     /// The workload with as few operations as show the finding, and how that shows it.
-    fn shortest(&mut self, workload: &Workload, step: usize) -> (Workload, Option<Finding>) {
+    fn shortest(&mut self, workload: &Workload, step: usize) -> (Workload, Option<Told>) {
         // What comes after the crash has no part in it, and power need not fail anywhere else.
         let mut first = Workload { name: workload.name.clone(), steps: workload.steps[..=step].to_vec() };
         first.steps.iter_mut().enumerate().for_each(|(number, other)| other.crash = number == step);
@@ -122,20 +133,24 @@ impl Try<'_, '_> {
         (shortest, Some(told))
     }
 
-    /// The finding, if this workload alone shows it; none when there is no more time.
-    fn still(&mut self, workload: &Workload) -> Option<Finding> {
+    /// The finding, if this workload alone shows it; none when there is no more time. Its bundle takes the place of the one before.
+    fn still(&mut self, workload: &Workload) -> Option<Told> {
         let is_late = self.end.is_some_and(|end| Instant::now() >= end);
         if self.left == 0 || is_late || (self.shorten.is_over)() {
             return None;
         }
         self.left -= 1;
         let Shorten { place, options, check, .. } = self.shorten;
-        let mut options = (*options).clone();
+        let staged = Staged::new(options).ok()?;
+        let mut options = staged.options(options);
         options.budget = options.budget.until(self.end);
         let batch = Batch { repaired: self.repaired.clone(), ..check.batch_of(std::slice::from_ref(workload)) };
         // Without one of its operations a workload may not run at all: then it is none.
         let Batched { checked, .. } = place.check(&batch, &options).ok()?;
-        checked.findings.into_iter().find(|finding| finding.id == *self.wanted)
+        let finding = checked.findings.into_iter().find(|finding| finding.id == *self.wanted)?;
+        let evidence = checked.evidence.into_iter().find(|evidence| evidence.finding.id == *self.wanted);
+        staged.keep(self.wanted).ok()?;
+        Some(Told { finding, evidence })
     }
 }
 
