@@ -24,6 +24,9 @@ use crate::scratch::Scratch;
 pub const MAP_GRAMMAR: &str = include_str!("fuzz_map.toml");
 const SEED: &str = "i 1\n";
 const SIDES: [(&str, &str); 2] = [("Fencepost", "#2f81f7"), ("AFL++", "#d29922")];
+/// What a campaign leaves.
+const COVERAGE: &str = "coverage.jsonl";
+const CASES: &str = "cases.jsonl";
 /// Between two looks at the time that was used.
 const LOOK: Duration = Duration::from_millis(500);
 /// A campaign on a busy machine, in times of its processor time.
@@ -39,9 +42,10 @@ pub struct FuzzBench {
     maps: Vec<String>,
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Keep what AFL++ found here, and take what an earlier run with the same time has kept instead of fuzzing again.
+    /// Keep what both found here, and take what earlier runs with the same time have kept instead of fuzzing again: `afl-MAP`, `ours-MAP`.
+    /// Several commands can share the maps among them; the last one makes the table and the plot of all.
     #[arg(long, value_name = "FOLDER")]
-    afl: Option<PathBuf>,
+    keep: Option<PathBuf>,
     /// Draw coverage over time.
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
@@ -152,6 +156,23 @@ impl FuzzBench {
     }
 
     fn ours(&self, setup: &Setup, map: &str) -> anyhow::Result<Side> {
+        let kept = self.kept(setup, "ours", map);
+        if !kept.join("clock").exists() {
+            self.fuzz_map(setup, map, &kept)?;
+        }
+        let clock = Clock::parse(&fs::read_to_string(kept.join("clock"))?);
+        let samples = lines(&kept.join(COVERAGE))?;
+        let pm_transitions = samples
+            .iter()
+            .map(|sample| (clock.cpu(number(sample, "second")), number(sample, "pm_transitions")))
+            .collect();
+        let executions = samples.last().map_or(0.0, |sample| number(sample, "executions")) as u64;
+        let cases = lines(&kept.join(CASES))?;
+        Ok(Side { executions, cases: cases.len(), pm_paths: pm_paths(&cases), pm_transitions })
+    }
+
+    /// Lets Fencepost fuzz, and keeps what the table needs.
+    fn fuzz_map(&self, setup: &Setup, map: &str, kept: &Path) -> anyhow::Result<()> {
         let folder = setup.scratch.fresh("ours")?;
         let mut command = self.fuzz(setup, &folder);
         command.args(["--time", &format!("{}s", (self.time * LONGEST).as_secs())]);
@@ -160,14 +181,13 @@ impl FuzzBench {
             .arg(&setup.mapcli)
             .args([map, "pool", "1"]);
         let clock = within(&mut command, self.time, &folder.join("output"))?;
-        let samples = lines(&folder.join("fuzz-out/coverage.jsonl"))?;
-        let pm_transitions = samples
-            .iter()
-            .map(|sample| (clock.cpu(number(sample, "second")), number(sample, "pm_transitions")))
-            .collect();
-        let executions = samples.last().map_or(0.0, |sample| number(sample, "executions")) as u64;
-        let cases = lines(&folder.join("fuzz-out/cases.jsonl"))?;
-        Ok(Side { executions, cases: cases.len(), pm_paths: pm_paths(&cases), pm_transitions })
+        fs::create_dir_all(kept)?;
+        for name in [COVERAGE, CASES] {
+            fs::copy(folder.join("fuzz-out").join(name), kept.join(name)).with_context(|| {
+                format!("fencepost fuzz: {}", fs::read_to_string(folder.join("output")).unwrap_or_default())
+            })?;
+        }
+        Ok(fs::write(kept.join("clock"), clock.text())?)
     }
 
     fn fuzz(&self, setup: &Setup, folder: &Path) -> Command {
@@ -180,7 +200,7 @@ impl FuzzBench {
 
     fn theirs(&self, setup: &Setup, map: &str) -> anyhow::Result<Side> {
         let folder = setup.scratch.fresh("theirs")?;
-        let kept = self.kept(setup, map);
+        let kept = self.kept(setup, "afl", map);
         let clock = Clock::parse(&fs::read_to_string(kept.join("clock"))?);
         let mut queue: Vec<PathBuf> = fs::read_dir(kept.join("queue"))?.flatten().map(|entry| entry.path()).collect();
         queue.sort();
@@ -191,7 +211,7 @@ impl FuzzBench {
         count.arg("--").arg(&setup.mapcli).args([map, "counted.pool", "1"]);
         let status = count.stdin(Stdio::null()).stdout(Stdio::null()).status().context("fencepost fuzz")?;
         ensure!(status.success(), "what AFL++ found in {map} cannot be counted: {status}");
-        let cases = lines(&folder.join("fuzz-out/cases.jsonl"))?;
+        let cases = lines(&folder.join("fuzz-out").join(CASES))?;
         let mut reached = 0.0;
         let pm_transitions = cases.iter().map(|case| {
             reached += number(case, "pm_transitions");
@@ -205,13 +225,13 @@ impl FuzzBench {
         Ok(Side { executions, cases: queue.len(), pm_paths: pm_paths(&cases), pm_transitions })
     }
 
-    fn kept(&self, setup: &Setup, map: &str) -> PathBuf {
-        self.afl.as_deref().unwrap_or(setup.scratch.path()).join(format!("afl-{map}"))
+    fn kept(&self, setup: &Setup, side: &str, map: &str) -> PathBuf {
+        self.keep.as_deref().unwrap_or(setup.scratch.path()).join(format!("{side}-{map}"))
     }
 
     /// Lets AFL++ fuzz, and keeps its queue.
     fn afl(&self, setup: &Setup, map: &str) -> anyhow::Result<()> {
-        let kept = self.kept(setup, map);
+        let kept = self.kept(setup, "afl", map);
         if kept.join("clock").exists() {
             return Ok(());
         }
