@@ -185,7 +185,11 @@ impl FsBugs {
                 let outcome = bed.check(bug.variant, &[technique, needs].concat())?;
                 let shown = shown(&bug, &outcome);
                 found |= shown == AT_ITS_LINE;
-                cells.push(format!("{shown}, {:.0} s", outcome.seconds));
+                let more = match outcome.findings.len() {
+                    0 | 1 => String::new(),
+                    count => format!(", {count} findings"),
+                };
+                cells.push(format!("{shown}{more}, {:.0} s", outcome.seconds));
             }
             println!("| {} | {} | {} |", bug.variant, bug.what, cells.join(" | "));
             if !found {

@@ -71,10 +71,19 @@ fn without_reserve(call: Call) -> Call {
         return call;
     }
     let stat = pools::Stat::of(call.fd(0));
-    match stat.is_some_and(|stat| stat.is_regular() && (stat.size as u64) < end) && is_in_memory(call.fd(0)) {
+    let grows = stat.is_some_and(|stat| stat.is_regular() && (stat.size as u64) < end);
+    match grows && is_writable(call.fd(0)) && is_in_memory(call.fd(0)) {
         true => Call { nr: nr::FTRUNCATE, args: [fd, end, 0, 0, 0, 0] },
         false => call,
     }
+}
+
+/// On a descriptor that only reads, both calls fail, with different errors.
+fn is_writable(fd: i32) -> bool {
+    const F_GETFL: u64 = 3;
+    const O_ACCMODE: i64 = 3;
+    let flags = sys!(nr::FCNTL, fd, F_GETFL);
+    flags >= 0 && flags & O_ACCMODE != 0
 }
 
 fn is_in_memory(fd: i32) -> bool {

@@ -119,6 +119,20 @@ int main(int argc, char **argv)
 		close(other);
 		return flock(locked, LOCK_EX | LOCK_NB) || lock(locked, F_OFD_SETLK) ? 4 : 0;
 	}
+	/* Room for a file: whether it is reserved or not, the length is new, what was there stays, and errors are those of the call. */
+	if (!strcmp(act, "reserve")) {
+		const off_t length = 8 << 20;
+		struct stat now;
+		char byte = 0;
+		int file = open("sub/reserved", O_RDWR | O_CREAT, 0600), other = open("sub/reserved", O_RDONLY);
+		if (pwrite(file, "r", 1, 7) != 1 || fallocate(file, 0, 4096, length - 4096) || fstat(file, &now))
+			return 3;
+		if (now.st_size != length || pread(file, &byte, 1, 7) != 1 || byte != 'r')
+			return 4;
+		if (pread(file, &byte, 1, length - 1) != 1 || byte)
+			return 5;
+		return fallocate(other, 0, 0, 2 * length) == -1 && errno == EBADF ? 0 : 7;
+	}
 	if (!strcmp(act, "outside"))
 		return put(getenv("OUTSIDE"), 'x');
 	return 6;

@@ -64,7 +64,7 @@ impl World {
 }
 
 /// Act, and whether a server can go on after it.
-const ACTS: [(&str, bool); 14] = [
+const ACTS: [(&str, bool); 15] = [
     ("create", true),
     ("log", true),
     ("position", true),
@@ -79,6 +79,7 @@ const ACTS: [(&str, bool); 14] = [
     ("file-lock", true),
     ("descriptor-lock", true),
     ("late-lock", true),
+    ("reserve", true),
 ];
 
 fn expected(act: &str) -> i32 {
