@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Trial::test("twin-bugs", || check_twin("bugs", &WORKLOADS)),
     ];
     trials.push(Trial::test("replay", replay));
+    trials.push(Trial::test("replay-batches", replay_batches));
     trials.push(Trial::test("debug", debug));
     trials.push(Trial::test("fuzz", fuzz));
     trials.push(Trial::test("fuzz-known", fuzz_known));
@@ -94,6 +95,17 @@ fn expect(text: &str, parts: &[&str]) -> Result<(), Failed> {
         Some(part) => Err(format!("`{part}` is not in: {text}").into()),
         None => Ok(()),
     }
+}
+
+/// The same bug in two batches is told once, as the first shows it, and replayed as it is told.
+fn replay_batches() -> Result<(), Failed> {
+    let folder = folder("replay-batches")?;
+    let text = "workload one\ncreat foo\ncrash rename foo bar\nworkload two\nmkdir A\ncreat A/more\ncrash rename A/more A/bar\n";
+    let operations = operations(&folder, text)?;
+    let (id, text) = found(&folder, 3, &["--ops", &operations, "--batch", "1"])?;
+    expect(&text, &["after a crash during `rename foo bar`", "1 error in"])?;
+    let (_, text) = fencepost(&folder, &["replay", &id])?;
+    expect(&text, &["reproduced: after a crash during `rename foo bar`"])
 }
 
 /// A rename that loses both names: the report shows the trees, and a replay on the uninstrumented daemon finds it again, elsewhere than

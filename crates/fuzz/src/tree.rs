@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{File, OpenOptions};
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,6 +25,8 @@ const MOST_STEPS: u32 = 8;
 /// Bytes of rebuilt images that are kept.
 const KEPT: usize = 256 << 20;
 const LEVEL: i32 = 3;
+/// Of a difference: what is not ours may unpack to anything.
+const MOST_BYTES: u64 = 1 << 30;
 
 /// Where power failed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,7 +105,11 @@ impl Tree {
         let steps = self.node(parent).map_or(0, |node| node.steps + 1);
         let (against, steps) = if steps > MOST_STEPS { (ImageId::NONE, 0) } else { (parent, steps) };
         let base = self.image(against)?;
-        let packed = zstd::bulk::compress(&difference(&base, image), LEVEL)?;
+        let difference = difference(&base, image);
+        if difference.len() as u64 > MOST_BYTES {
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, "more than 1 GiB of a pool was changed at once"));
+        }
+        let packed = zstd::bulk::compress(&difference, LEVEL)?;
         self.data.write_all_at(&packed, self.end)?;
         let (at, bytes) = (self.end, packed.len() as u64);
         let node = Node { id: image.id(), parent, case, crash, against, steps, at, bytes };
@@ -130,7 +136,7 @@ impl Tree {
             return Err(damaged(id));
         }
         let packed = self.packed(&node)?;
-        let difference = zstd::stream::decode_all(&packed[..])?;
+        let difference = unpacked(id, &packed)?;
         let base = self.image(node.against)?;
         let image = applied(&base, &difference).filter(|image| image.id() == id);
         let image = Arc::new(image.ok_or_else(|| damaged(id))?);
@@ -159,7 +165,7 @@ impl Tree {
             Some(image) => Arc::clone(image),
             None => self.image(node.against)?,
         };
-        let image = applied(&base, &zstd::stream::decode_all(packed)?).filter(|image| image.id() == node.id);
+        let image = applied(&base, &unpacked(node.id, packed)?).filter(|image| image.id() == node.id);
         image.map(Arc::new).ok_or_else(|| damaged(node.id))
     }
 
@@ -204,6 +210,12 @@ fn difference(base: &Image, image: &Image) -> Vec<u8> {
 
 fn damaged(id: ImageId) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, format!("image {id} is damaged"))
+}
+
+fn unpacked(id: ImageId, packed: &[u8]) -> io::Result<Vec<u8>> {
+    let mut difference = Vec::new();
+    zstd::stream::Decoder::new(packed)?.take(MOST_BYTES + 1).read_to_end(&mut difference)?;
+    if difference.len() as u64 > MOST_BYTES { Err(damaged(id)) } else { Ok(difference) }
 }
 
 /// A content with another length; nothing is all zeros.

@@ -20,11 +20,15 @@ impl State {
         let done = SliceDone::read(folder).map_err(failed("read what a worker sent to", folder))?;
         self.merge_cases(&done, folder, known)?;
         self.executions = self.executions.saturating_add(done.executions);
-        self.hangs += done.hangs;
-        self.crashes += done.crashes;
-        self.stable = (self.stable.0 + done.stable.0, self.stable.1 + done.stable.1);
-        self.suggested += done.suggested;
-        self.unchecked += done.unchecked;
+        let counts = [
+            (&mut self.hangs, done.hangs),
+            (&mut self.crashes, done.crashes),
+            (&mut self.stable.0, done.stable.0),
+            (&mut self.stable.1, done.stable.1),
+            (&mut self.suggested, done.suggested),
+            (&mut self.unchecked, done.unchecked),
+        ];
+        counts.into_iter().for_each(|(own, sent)| *own = own.saturating_add(sent));
         self.helper_trouble = self.helper_trouble.take().or(done.helper_trouble);
         self.unchecked_why = self.unchecked_why.take().or(done.unchecked_why);
         let mut new = Vec::new();
@@ -71,7 +75,7 @@ impl State {
             let input = SliceDone::input(folder, number).map_err(read())?;
             let parent = ancestor(done, case.parent, known, &here);
             let origin = Origin { parent, found_by: case.found_by };
-            let execution = self.executions + case.execution.saturating_sub(done.before);
+            let execution = self.executions.saturating_add(case.execution.saturating_sub(done.before));
             let (start, stable) = (case.start, case.stable);
             let tried = TriedCase { origin, input: &input, start, left: &left, trail: &sent.trail, stable };
             let (id, _) = self.keep_anyway(&tried, execution)?;
@@ -119,6 +123,100 @@ fn ancestor(
         if let Some(id) = here.get(&id) {
             return Some(*id);
         }
-        parent = done.cases.get(number)?.case.parent;
+        // A case is made of an earlier one: else this would never end.
+        parent = done.cases.get(number)?.case.parent.filter(|earlier| *earlier < id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::campaign::slice::{DONE, SliceCase};
+    use crate::campaign::state::Budget;
+    use crate::case::{Case, FoundBy};
+    use crate::corpus::{About, VERSION};
+    use crate::coverage::{Priority, Trail};
+    use crate::tree::Tree;
+    use recover::pages::Content;
+
+    fn case(id: u32, left: ImageId) -> Case {
+        Case {
+            id: CaseId(id),
+            parent: id.checked_sub(1).map(CaseId),
+            start: ImageId::NONE,
+            left,
+            priority: Priority::High,
+            execution: 7,
+            second: 1,
+            pm_transitions: 1,
+            edges: 1,
+            file: "1".to_owned(),
+            stable: true,
+            found_by: FoundBy::Mutation,
+        }
+    }
+
+    /// What a worker leaves that has kept two cases and their images.
+    fn unit(folder: &Path) -> SliceDone {
+        let mut tree = Tree::open(&folder.join("tree"), 1).expect("a tree");
+        let images = [[1; 100], [2; 100]].map(|bytes| Arc::new(Image::new(vec![Some(Content::of_bytes(&bytes))])));
+        for (number, image) in images.iter().enumerate() {
+            tree.add(image, ImageId::NONE, CaseId(number as u32), None).expect("added");
+        }
+        let cases = images.iter().zip(0..).map(|(image, number)| SliceCase {
+            case: case(number, image.id()),
+            trail: Trail { counters: vec![(number * 7, 1), (70_000 + number, 2)] },
+        });
+        let cases = cases.collect();
+        ["inputs", "images"].iter().for_each(|name| std::fs::create_dir_all(folder.join(name)).expect("made"));
+        for (number, node) in tree.nodes().iter().enumerate() {
+            let number = number.to_string();
+            std::fs::write(folder.join("inputs").join(&number), b"put 1 1\n").expect("written");
+            std::fs::write(folder.join("images").join(number), tree.packed(node).expect("packed")).expect("written");
+        }
+        SliceDone { executions: 20, cases, nodes: tree.nodes().to_vec(), ..SliceDone::default() }
+    }
+
+    fn merged(folder: &Path, known: usize) -> Result<usize, CorpusError> {
+        let own = tempfile::tempdir().expect("a folder");
+        let about = About {
+            version: VERSION,
+            command: vec!["program".to_owned()],
+            delivery: "operations".to_owned(),
+            pools: vec!["pool".into()],
+            seed: 1,
+        };
+        let budget = Budget { time: None, executions: None, check_share: 0.5 };
+        let mut state = State::open(&own.path().join("out"), &about, budget, 1)?;
+        state.merge(folder, known)?;
+        Ok(state.corpus.cases().len())
+    }
+
+    /// They are refused, or merged.
+    #[test]
+    fn altered_results_of_workers() {
+        let place = tempfile::tempdir().expect("a folder");
+        let text = serde_json::to_vec(&unit(place.path())).expect("JSON");
+        std::fs::write(place.path().join(DONE), &text).expect("written");
+        assert_eq!(merged(place.path(), 0).expect("merged"), 2);
+        parser_tests::hammer::hammer("fuzz-done", &[text.clone()], &|input| {
+            std::fs::write(place.path().join(DONE), input).expect("written");
+            drop(merged(place.path(), input.len() % 2));
+        });
+        std::fs::write(place.path().join(DONE), &text).expect("written");
+        let image = place.path().join("images/0");
+        parser_tests::hammer::hammer("fuzz-image", &[std::fs::read(&image).expect("read")], &|input| {
+            std::fs::write(&image, input).expect("written");
+            drop(merged(place.path(), 0));
+        });
+    }
+
+    /// Cases that are made of each other have no ancestor.
+    #[test]
+    fn ancestors_end() {
+        let place = tempfile::tempdir().expect("a folder");
+        let mut done = unit(place.path());
+        done.cases[0].case.parent = Some(CaseId(1));
+        assert_eq!(ancestor(&done, Some(CaseId(1)), 0, &FxHashMap::default()), None);
     }
 }

@@ -18,7 +18,7 @@ use crate::coverage::Trail;
 use crate::execute::Executor;
 use crate::tree::Node;
 
-const DONE: &str = "done.json";
+pub(super) const DONE: &str = "done.json";
 
 /// What a machine is asked to do with the corpus of a round.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
