@@ -103,9 +103,9 @@ fn replay_batches() -> Result<(), Failed> {
     let text = "workload one\ncreat foo\ncrash rename foo bar\nworkload two\nmkdir A\ncreat A/more\ncrash rename A/more A/bar\n";
     let operations = operations(&folder, text)?;
     let (id, text) = found(&folder, 3, &["--ops", &operations, "--batch", "1"])?;
-    expect(&text, &["after a crash during `rename foo bar`", "1 error in"])?;
+    expect(&text, &["after `rename foo bar` neither name is there", "1 error in"])?;
     let (_, text) = fencepost(&folder, &["replay", &id])?;
-    expect(&text, &["reproduced: after a crash during `rename foo bar`"])
+    expect(&text, &["reproduced: after `rename foo bar` neither name is there"])
 }
 
 /// A rename that loses both names: the report shows the trees, and a replay on the uninstrumented daemon finds it again, elsewhere than
