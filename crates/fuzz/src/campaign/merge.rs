@@ -199,7 +199,7 @@ mod tests {
         let text = serde_json::to_vec(&unit(place.path())).expect("JSON");
         std::fs::write(place.path().join(DONE), &text).expect("written");
         assert_eq!(merged(place.path(), 0).expect("merged"), 2);
-        parser_tests::hammer::hammer("fuzz-done", &[text.clone()], &|input| {
+        parser_tests::hammer::hammer("fuzz-done", std::slice::from_ref(&text), &|input| {
             std::fs::write(place.path().join(DONE), input).expect("written");
             drop(merged(place.path(), input.len() % 2));
         });
