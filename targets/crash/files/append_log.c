@@ -11,7 +11,7 @@ int main(int argc, char **argv)
 		uint64_t *p = pm_create(argv[1], POOL);
 		int fd = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
 		for (int i = 0; i < 4; i++) {
-			PUT(p[8 * i], 100 + i); //~ 1 atomicity
+			PUT(p[8 * i], 100 + i); //~ 1 ordering
 #if !HAS_BUG(1)
 			persist(&p[8 * i], 8);
 #endif

@@ -9,7 +9,7 @@
 static void fill(uint64_t *p, uint64_t value)
 {
 	for (int i = 0; i < WORDS; i++)
-		PUT(p[8 * i], value); //~ 1 atomicity
+		PUT(p[8 * i], value); //~ 1 ordering
 }
 
 int main(int argc, char **argv)

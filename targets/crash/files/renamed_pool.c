@@ -9,7 +9,7 @@ int main(int argc, char **argv)
 	const char *made = beside(argv[1], ".tmp");
 	if (is_run(argc, argv)) {
 		uint64_t *p = pm_create(made, POOL);
-		PUT(p[0], 7); //~ 2 atomicity
+		PUT(p[0], 7); //~ 2 ordering
 #if !HAS_BUG(2)
 		persist(p, 8);
 #endif

@@ -10,7 +10,7 @@ int main(int argc, char **argv)
 	if (is_run(argc, argv)) {
 		uint64_t *p = pm_create(argv[1], POOL);
 		write_number(seal, 1);
-		PUT(p[0], 42); //~ 1 atomicity
+		PUT(p[0], 42); //~ 1 ordering
 #if !HAS_BUG(1)
 		persist(p, 8);
 #endif

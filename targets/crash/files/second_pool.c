@@ -9,7 +9,7 @@ int main(int argc, char **argv)
 	const char *second = beside(argv[1], ".2");
 	if (is_run(argc, argv)) {
 		uint64_t *p = pm_create(argv[1], POOL);
-		PUT(p[0], 42); //~ 1 atomicity
+		PUT(p[0], 42); //~ 1 ordering
 #if !HAS_BUG(1)
 		persist(p, 8);
 #endif

@@ -13,7 +13,7 @@ int main(int argc, char **argv)
 		for (int i = 0; i < 2; i++) {
 			pid_t child = fork();
 			if (child == 0) {
-				PUT(p[8 * i], 42); //~ 1 atomicity
+				PUT(p[8 * i], 42); //~ 1 ordering
 #if !HAS_BUG(1)
 				persist(&p[8 * i], 8);
 #endif

@@ -1,6 +1,6 @@
 //! Titles of findings.
 
-use finding::failure::BrokenPromise;
+use finding::failure::{BrokenPromise, NamedStore};
 use finding::finding::{Finding, Title};
 
 use super::place::{place, store, store_with_bytes};
@@ -56,14 +56,16 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
             format!("nothing makes the store to {} durable but a later flush that is for another store", of(store)),
             Some("a power failure before that can lose it"),
         ),
-        BrokenPromise::Ordered { first, second } => (
-            format!("nothing orders {} before {}", of(first), of(second)),
-            Some("after a power failure PM can have the second without the first"),
-        ),
-        BrokenPromise::StoredAfter { store, needed } => (
-            format!("{} is stored before {}, which it needs", of(store), of(needed)),
-            Some("a power failure in between breaks recovery"),
-        ),
+        BrokenPromise::Ordered { first, second } => {
+            let (first, second) = apart(first.as_ref(), second.as_ref());
+            let follows = "after a power failure PM can have the second without the first";
+            (format!("nothing orders {first} before {second}"), Some(follows))
+        }
+        BrokenPromise::StoredAfter { store, needed } => {
+            let (store, needed) = apart(store.as_ref(), needed.as_ref());
+            let follows = "a power failure in between breaks recovery";
+            (format!("{store} is stored before {needed}, which it needs"), Some(follows))
+        }
         BrokenPromise::Whole { store } => (
             format!("the store in {} crosses a cache line", of(store)),
             Some("after a power failure PM can have one part without the other"),
@@ -72,9 +74,7 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
             (format!("the change that {} is part of can be half done after a power failure", of(one)), None)
         }
         BrokenPromise::Together { one, other } => {
-            // Two stores of one place are told apart by where they go.
-            let of = if of(one) == of(other) { |named: &Option<_>| store_with_bytes(named.as_ref()) } else { of };
-            let (one, other) = (of(one), of(other));
+            let (one, other) = apart(one.as_ref(), other.as_ref());
             if one == other {
                 let what = format!("two stores to {one} belong together");
                 return (format!("{what}, but a power failure can leave the first without the second"), None);
@@ -91,16 +91,20 @@ fn words(promise: &BrokenPromise) -> (String, Option<&'static str>) {
     }
 }
 
+/// Two stores of one place are told apart by where they go.
+fn apart(one: Option<&NamedStore>, other: Option<&NamedStore>) -> (String, String) {
+    let of = if store(one) == store(other) { store_with_bytes } else { store };
+    (of(one), of(other))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use finding::failure::NamedStore;
+    use finding::failure::PoolBytes;
     use finding::finding::{Location, Role};
-    use trace::event::{EventId, ThreadId};
+    use trace::event::{EventId, PoolOffset, ThreadId};
 
-    /// Two sides that nobody could tell apart are not named twice.
-    #[test]
-    fn two_stores_to_the_same_bytes_are_told_as_two() {
+    fn stored(bytes: Option<PoolBytes>) -> Option<NamedStore> {
         let location = Location {
             role: Role::Store,
             file: None,
@@ -109,10 +113,30 @@ mod tests {
             module: "program".into(),
             address: 0x10,
         };
-        let (event, thread) = (EventId(1), ThreadId(0));
-        let store = Some(NamedStore { location, name: None, event, thread, thread_runs: None, bytes: None });
-        let (what, _) = words(&BrokenPromise::Together { one: store.clone(), other: store });
+        Some(NamedStore { location, name: None, event: EventId(1), thread: ThreadId(0), thread_runs: None, bytes })
+    }
+
+    /// Two sides that nobody could tell apart are not named twice.
+    #[test]
+    fn two_stores_to_the_same_bytes_are_told_as_two() {
+        let (what, _) = words(&BrokenPromise::Together { one: stored(None), other: stored(None) });
         assert_eq!(what.matches("`count`").count(), 1, "{what}");
         assert!(what.starts_with("two stores to `count`"), "{what}");
+    }
+
+    /// The steps of a loop.
+    #[test]
+    fn two_stores_of_one_place_are_told_apart_by_their_bytes() {
+        let [one, other] = [64, 128]
+            .map(|offset| stored(Some(PoolBytes { pool: "pool".to_owned(), offset: PoolOffset(offset), len: 8 })));
+        let promises = [
+            BrokenPromise::Ordered { first: one.clone(), second: other.clone() },
+            BrokenPromise::StoredAfter { store: one.clone(), needed: other.clone() },
+            BrokenPromise::Together { one, other },
+        ];
+        for promise in promises {
+            let (what, _) = words(&promise);
+            assert!(what.contains("0x40") && what.contains("0x80"), "{what}");
+        }
     }
 }
