@@ -6,6 +6,7 @@ use std::sync::Arc;
 use cause::analyse::{Allowance, Analysis, RootCause, analyse, look_ahead};
 use cause::verdict_cache::{ForeignVerdicts, VerdictCache};
 use crash::image::CrashImage;
+use crash::outcome::PointOutcome;
 use crash::recovery::{Observation, Recovery, RecoveryError};
 use crash::rounds::Selection;
 use crash::search::{Search, SearchOptions};
@@ -64,6 +65,21 @@ pub fn after_others(
         assert!(verdicts.new_runs().is_none(), "told twice");
     }
     analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, Allowance::default()).unwrap()
+}
+
+/// Looks into units whose bytes were altered on the way.
+pub fn altered_units(recorded: &Recorded, recovery: impl Fn(Words<'_>) -> Option<&'static str> + Copy + Send) {
+    let options = thorough();
+    let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
+    let found = Search::new(&recorded.reader, &survey, &options).run(&mut [Check(recovery)]).unwrap();
+    let failing: Vec<_> = found.points.into_iter().filter(|point| !point.failing.is_empty()).take(3).collect();
+    let unit = serde_json::to_vec(&failing).unwrap();
+    parser_tests::hammer::hammer("causes-unit", &[unit], &|input| {
+        let Ok(outcomes) = serde_json::from_slice::<Vec<PointOutcome>>(input) else { return };
+        let cache = ForeignVerdicts::default().cache(Arc::default(), Arc::default());
+        let allowance = Allowance { runs_per_cause: 20, ..Allowance::default() };
+        drop(look_ahead(&recorded.reader, options.rules, &outcomes, cache, &mut Check(recovery), allowance));
+    });
 }
 
 /// Every state that few lines tell apart, at every crash point.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::recoveries::{Reads, Words, after_others, by_workers};
+use crate::recoveries::{Reads, Words, after_others, altered_units, by_workers};
 use crate::traces::{Recorded, Step, fence, record, store};
 
 /// Five pairs of stores in the wrong order, each by instructions of its own, among others that recovery does not look at.
@@ -62,4 +62,10 @@ fn states_that_other_machines_have_looked_into_need_no_runs() {
         assert_eq!(helped.runs, 0, "{machines} machines looked into them, {} runs alone", alone.runs);
         assert_eq!(format!("{:?}", helped.causes), format!("{:?}", alone.causes));
     }
+}
+
+/// They are refused, or looked into.
+#[test]
+fn altered_units_of_other_machines() {
+    altered_units(&five_bugs(), promised);
 }
