@@ -47,13 +47,13 @@ pub enum Piece {
 
 /// One kind of operation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kind {
+pub struct OperationKind {
     pub name: String,
     pub template: Vec<Piece>,
     pub weight: u32,
 }
 
-impl Kind {
+impl OperationKind {
     pub fn needs(&self, hole: Hole) -> bool {
         self.template.contains(&Piece::Hole(hole))
     }
@@ -71,7 +71,7 @@ pub enum LineOrder {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Grammar {
-    pub kinds: Vec<Kind>,
+    pub kinds: Vec<OperationKind>,
     pub queries: Vec<Vec<Piece>>,
     /// Of the lines of their answers.
     pub order: Option<LineOrder>,
@@ -170,7 +170,7 @@ impl Grammar {
         let mut kinds = Vec::new();
         for (name, text) in &file.operations {
             let weight = file.weights.get(name).copied().unwrap_or(1);
-            kinds.push(Kind { name: name.clone(), template: template(name, text)?, weight });
+            kinds.push(OperationKind { name: name.clone(), template: template(name, text)?, weight });
         }
         let queries = file
             .readback

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
 
-use operation::grammar::{Grammar, Hole, Kind, Piece};
+use operation::grammar::{Grammar, Hole, OperationKind, Piece};
 use operation::text;
 
 use super::Inputs;
@@ -44,8 +44,8 @@ impl Operations {
             let pieces = taken_apart(line);
             templates.insert(format!("{pieces:?}"), pieces);
         }
-        let kinds = templates.into_values().map(|template| Kind { name: String::new(), template, weight: 1 });
-        let kinds: Vec<Kind> = kinds.collect();
+        let kinds = templates.into_values().map(|template| OperationKind { name: String::new(), template, weight: 1 });
+        let kinds: Vec<OperationKind> = kinds.collect();
         let grammar =
             Grammar { kinds, queries: Vec::new(), order: None, separator: None, keys: 1 << 20, values: 1 << 30 };
         (!grammar.kinds.is_empty()).then_some(Operations { grammar })
@@ -70,7 +70,7 @@ impl Operations {
 
     fn read_line(&self, line: &[u8]) -> OperationLine {
         let known = std::str::from_utf8(line).ok().and_then(|text| {
-            let fits = |(kind, of): (usize, &Kind)| Some((kind, numbers(&of.template, text)?));
+            let fits = |(kind, of): (usize, &OperationKind)| Some((kind, numbers(&of.template, text)?));
             self.grammar.kinds.iter().enumerate().find_map(fits)
         });
         match known {
