@@ -4,7 +4,7 @@ use iced_x86::{Decoder, DecoderOptions, FlowControl, Instruction, InstructionInf
 use isa::flow::{Layout, Logged, Value};
 use trace::event::CodeAddr;
 
-use crate::op::{Address, Block, End, FlagsWritten, Kind, Noted, Op};
+use crate::op::{Address, Block, End, FlagsWritten, MicroOpKind, Noted, Op};
 use crate::operands::{Access, Operands};
 use crate::registers::{Part, RegisterNo, SourceRegister};
 
@@ -66,7 +66,7 @@ impl Compiler {
             Mnemonic::Leave => {
                 let (rsp, rbp) = (register(Register::RSP), register(Register::RBP));
                 let Some(address) = stack(0) else { return };
-                let load = Op { address, len: 8, base: rbp.whole(), ..Op::new(Kind::Load, at) };
+                let load = Op { address, len: 8, base: rbp.whole(), ..Op::new(MicroOpKind::Load, at) };
                 self.ops.push(Op { to: [RegisterNo::PASSED, RegisterNo::NOWHERE], ..load });
                 self.move_register(at, rbp.whole(), rsp);
                 self.move_register(at, RegisterNo::PASSED.whole(), rbp);
@@ -75,8 +75,8 @@ impl Compiler {
                 self.move_register(at, whole(Register::RSP), register(Register::RBP));
             }
             Mnemonic::Xchg => self.exchange(instruction, at, values),
-            Mnemonic::Cld => self.ops.push(Op::new(Kind::Direction { backwards: false }, at)),
-            Mnemonic::Std => self.ops.push(Op::new(Kind::Direction { backwards: true }, at)),
+            Mnemonic::Cld => self.ops.push(Op::new(MicroOpKind::Direction { backwards: false }, at)),
+            Mnemonic::Std => self.ops.push(Op::new(MicroOpKind::Direction { backwards: true }, at)),
             Mnemonic::Syscall => {
                 // rax is the kernel's answer, rcx and r11 are lost (SDM, SYSCALL).
                 let to = [Register::RAX, Register::RCX, Register::R11].map(|to| (register(to), Part::Whole));
@@ -105,7 +105,7 @@ impl Compiler {
 
     fn move_register(&mut self, at: u16, from: SourceRegister, to: RegisterNo) {
         let sources = [from, SourceRegister::NONE, SourceRegister::NONE];
-        self.ops.push(Op { sources, to: [to, RegisterNo::NOWHERE], ..Op::new(Kind::Compute, at) });
+        self.ops.push(Op { sources, to: [to, RegisterNo::NOWHERE], ..Op::new(MicroOpKind::Compute, at) });
     }
 
     fn general(&mut self, instruction: &Instruction, at: u16, values: &[Value], operands: Operands) {
@@ -116,10 +116,10 @@ impl Compiler {
         }
         let sources = self.gather(at, &operands.sources);
         let kind = match access {
-            None => Kind::Compute,
-            Some((Access::Read, _)) => Kind::Load,
-            Some((Access::Write, _)) => Kind::Store,
-            Some((Access::Both, _)) => Kind::Modify,
+            None => MicroOpKind::Compute,
+            Some((Access::Read, _)) => MicroOpKind::Load,
+            Some((Access::Write, _)) => MicroOpKind::Store,
+            Some((Access::Both, _)) => MicroOpKind::Modify,
         };
         let mut op = Op { sources, flags: operands.flags, ..Op::new(kind, at) };
         if let Some((_, address)) = access {
@@ -144,7 +144,7 @@ impl Compiler {
         for (register, part) in others {
             let sources = [RegisterNo::PASSED.whole(), SourceRegister::NONE, SourceRegister::NONE];
             let to = [register, RegisterNo::NOWHERE];
-            self.ops.push(Op { sources, to, part, ..Op::new(Kind::Compute, at) });
+            self.ops.push(Op { sources, to, part, ..Op::new(MicroOpKind::Compute, at) });
         }
     }
 
@@ -161,7 +161,7 @@ impl Compiler {
                 return taken;
             }
             let to = [RegisterNo::PASSED, RegisterNo::NOWHERE];
-            self.ops.push(Op { sources: taken, to, ..Op::new(Kind::Compute, at) });
+            self.ops.push(Op { sources: taken, to, ..Op::new(MicroOpKind::Compute, at) });
             taken = [RegisterNo::PASSED.whole(), SourceRegister::NONE, SourceRegister::NONE];
             (left, first) = (later, 1);
         }
@@ -176,9 +176,9 @@ impl Compiler {
                 len: memory_len(instruction),
                 base: whole(instruction.memory_base()),
                 index: whole(instruction.memory_index()),
-                ..Op::new(Kind::Load, at)
+                ..Op::new(MicroOpKind::Load, at)
             },
-            None => Op::new(Kind::Compute, at),
+            None => Op::new(MicroOpKind::Compute, at),
         };
         self.ops.push(Op { to, ..op });
     }
@@ -196,13 +196,13 @@ impl Compiler {
         };
         let sources = self.gather(at, &sources);
         if let Some(address) = to {
-            self.ops.push(Op { address, len, sources, base: whole(Register::RSP), ..Op::new(Kind::Store, at) });
+            self.ops.push(Op { address, len, sources, base: whole(Register::RSP), ..Op::new(MicroOpKind::Store, at) });
         }
     }
 
     fn pop(&mut self, instruction: &Instruction, at: u16, values: &[Value], from: Option<Address>, len: u16) {
         let Some(address) = from else { return };
-        let mut op = Op { address, len, base: whole(Register::RSP), ..Op::new(Kind::Load, at) };
+        let mut op = Op { address, len, base: whole(Register::RSP), ..Op::new(MicroOpKind::Load, at) };
         if instruction.op_count() == 0 {
             op.flags = FlagsWritten { carry: true, others: true, some: false };
             self.ops.push(op);
@@ -215,7 +215,7 @@ impl Compiler {
             self.ops.push(op);
             let sources = [RegisterNo::PASSED.whole(), SourceRegister::NONE, SourceRegister::NONE];
             let (base, index) = (whole(instruction.memory_base()), whole(instruction.memory_index()));
-            self.ops.push(Op { address, len, base, index, sources, ..Op::new(Kind::Store, at) });
+            self.ops.push(Op { address, len, base, index, sources, ..Op::new(MicroOpKind::Store, at) });
         }
     }
 
@@ -223,12 +223,12 @@ impl Compiler {
     fn store_to(&mut self, at: u16, values: &[Value], len: u16, sources: &[SourceRegister], base: Register) {
         let Some(address) = address(values, Logged::Destination, 0) else { return };
         let sources = self.gather(at, sources);
-        self.ops.push(Op { address, len, sources, base: whole(base), ..Op::new(Kind::Store, at) });
+        self.ops.push(Op { address, len, sources, base: whole(base), ..Op::new(MicroOpKind::Store, at) });
     }
 
     fn exchange(&mut self, instruction: &Instruction, at: u16, values: &[Value]) {
         let second = instruction.op1_register();
-        let mut op = Op { part: Part::of(second), ..Op::new(Kind::Exchange, at) };
+        let mut op = Op { part: Part::of(second), ..Op::new(MicroOpKind::Exchange, at) };
         op.to[0] = register(second);
         for (slot, source) in op.sources.iter_mut().zip(SourceRegister::of(second)) {
             *slot = source;
@@ -237,7 +237,7 @@ impl Compiler {
             let Some(address) = address(values, Logged::Operand, 0) else { return };
             let (base, index) = (whole(instruction.memory_base()), whole(instruction.memory_index()));
             let len = memory_len(instruction);
-            self.ops.push(Op { kind: Kind::ExchangeMemory, address, len, base, index, ..op });
+            self.ops.push(Op { kind: MicroOpKind::ExchangeMemory, address, len, base, index, ..op });
             return;
         }
         let first = instruction.op0_register();
@@ -258,16 +258,16 @@ impl Compiler {
             [(Logged::Source, Noted::Source), (Logged::Count, Noted::Count), (Logged::Remaining, Noted::Remaining)]
         {
             if let Some(address) = address(values, what, 0) {
-                self.ops.push(Op { address, ..Op::new(Kind::Note(noted), at) });
+                self.ops.push(Op { address, ..Op::new(MicroOpKind::Note(noted), at) });
             }
         }
         let repeats = values.iter().any(|value| value.what == Logged::Count);
         let (kind, to_rax) = match instruction.mnemonic() {
-            M::Movsb | M::Movsw | M::Movsd | M::Movsq => (Kind::Copy { repeats }, false),
-            M::Stosb | M::Stosw | M::Stosd | M::Stosq => (Kind::Fill { repeats }, false),
-            M::Lodsb | M::Lodsw | M::Lodsd | M::Lodsq => (Kind::Fetch { repeats }, true),
-            M::Scasb | M::Scasw | M::Scasd | M::Scasq => (Kind::Scan { repeats }, false),
-            M::Cmpsb | M::Cmpsw | M::Cmpsd | M::Cmpsq => (Kind::Compare { repeats }, false),
+            M::Movsb | M::Movsw | M::Movsd | M::Movsq => (MicroOpKind::Copy { repeats }, false),
+            M::Stosb | M::Stosw | M::Stosd | M::Stosq => (MicroOpKind::Fill { repeats }, false),
+            M::Lodsb | M::Lodsw | M::Lodsd | M::Lodsq => (MicroOpKind::Fetch { repeats }, true),
+            M::Scasb | M::Scasw | M::Scasd | M::Scasq => (MicroOpKind::Scan { repeats }, false),
+            M::Cmpsb | M::Cmpsw | M::Cmpsd | M::Cmpsq => (MicroOpKind::Compare { repeats }, false),
             _ => return,
         };
         let mut op = Op { len: memory_len(instruction), ..Op::new(kind, at) };
@@ -282,14 +282,14 @@ impl Compiler {
         if repeats {
             op.sources[0] = whole(Register::RCX);
         }
-        if matches!(kind, Kind::Fill { .. } | Kind::Scan { .. }) {
+        if matches!(kind, MicroOpKind::Fill { .. } | MicroOpKind::Scan { .. }) {
             op.sources[1] = whole(Register::RAX);
         }
         if to_rax {
             let to = if op.len == 8 { Part::Whole } else { Part::of(instruction.op0_register()) };
             (op.to[0], op.part) = (register(Register::RAX), to);
         }
-        if matches!(kind, Kind::Scan { .. } | Kind::Compare { .. }) {
+        if matches!(kind, MicroOpKind::Scan { .. } | MicroOpKind::Compare { .. }) {
             op.flags = FlagsWritten { carry: true, others: true, some: false };
             if repeats {
                 op.to[1] = register(Register::RCX);
@@ -322,7 +322,7 @@ impl Compiler {
                     self.load_operand(instruction, at, values);
                 }
                 let Some(address) = address(values, Logged::Stack, -8) else { return };
-                self.ops.push(Op { address, len: 8, base: whole(Register::RSP), ..Op::new(Kind::Store, at) });
+                self.ops.push(Op { address, len: 8, base: whole(Register::RSP), ..Op::new(MicroOpKind::Store, at) });
                 End::Call(address)
             }
             FlowControl::Return => match address(values, Logged::Stack, 0) {

@@ -14,7 +14,7 @@ use crate::control::Control;
 use crate::hints::Hints;
 use crate::labels::{LabelSets, SetId, Value};
 use crate::mapped::Mapped;
-use crate::op::{Block, End, Kind, Noted, Op};
+use crate::op::{Block, End, MicroOpKind, Noted, Op};
 use crate::postdominators::PostDominators;
 use crate::registers::{Part, RegisterNo, Registers, SourceRegister};
 use crate::shadow::Shadow;
@@ -115,33 +115,33 @@ impl Machine<'_> {
         let context = Value::new(SetId::EMPTY, self.thread.control.context());
         for op in &block.ops[from..to] {
             match op.kind {
-                Kind::Compute => {
+                MicroOpKind::Compute => {
                     let value = self.sources(op, context);
                     self.put(op, value);
                 }
-                Kind::Load => {
+                MicroOpKind::Load => {
                     let value = self.load(op, op.address.resolve(words), block, context);
                     self.put(op, value);
                 }
-                Kind::Store => {
+                MicroOpKind::Store => {
                     let value = self.sources(op, context);
                     self.store(op, op.address.resolve(words), block, value);
                     self.put(op, value);
                 }
-                Kind::Modify => {
+                MicroOpKind::Modify => {
                     let address = op.address.resolve(words);
                     let value = self.load(op, address, block, context);
                     self.store(op, address, block, value);
                     self.put(op, value);
                 }
-                Kind::Exchange => {
+                MicroOpKind::Exchange => {
                     let (a, b) = (op.to[0], op.to[1]);
                     let first = self.register(a.whole(), context);
                     let second = self.register(b.whole(), context);
                     self.thread.registers.set(a, second);
                     self.thread.registers.set(b, first);
                 }
-                Kind::ExchangeMemory => {
+                MicroOpKind::ExchangeMemory => {
                     let address = op.address.resolve(words);
                     let stored = self.sources(op, context);
                     let none = Op { sources: [SourceRegister::NONE; 3], ..*op };
@@ -149,13 +149,13 @@ impl Machine<'_> {
                     self.store(op, address, block, stored);
                     self.put(op, loaded);
                 }
-                Kind::Note(what) => self.thread.noted[what as usize] = op.address.resolve(words),
-                Kind::Direction { backwards } => self.thread.backwards = backwards,
-                Kind::Copy { .. }
-                | Kind::Fill { .. }
-                | Kind::Fetch { .. }
-                | Kind::Scan { .. }
-                | Kind::Compare { .. } => {
+                MicroOpKind::Note(what) => self.thread.noted[what as usize] = op.address.resolve(words),
+                MicroOpKind::Direction { backwards } => self.thread.backwards = backwards,
+                MicroOpKind::Copy { .. }
+                | MicroOpKind::Fill { .. }
+                | MicroOpKind::Fetch { .. }
+                | MicroOpKind::Scan { .. }
+                | MicroOpKind::Compare { .. } => {
                     self.string(op, op.address.resolve(words), block, context);
                 }
             }
@@ -255,8 +255,10 @@ impl Machine<'_> {
     /// A string instruction. What it leaves in `rsi`, `rdi` and `rcx` is taken to carry what was there.
     fn string(&mut self, op: &Op, destination: u64, block: &Block, context: Value) {
         let (repeats, compares) = match op.kind {
-            Kind::Copy { repeats } | Kind::Fill { repeats } | Kind::Fetch { repeats } => (repeats, false),
-            Kind::Scan { repeats } | Kind::Compare { repeats } => (repeats, true),
+            MicroOpKind::Copy { repeats } | MicroOpKind::Fill { repeats } | MicroOpKind::Fetch { repeats } => {
+                (repeats, false)
+            }
+            MicroOpKind::Scan { repeats } | MicroOpKind::Compare { repeats } => (repeats, true),
             _ => return,
         };
         let count = match (repeats, compares) {
@@ -282,16 +284,16 @@ impl Machine<'_> {
         }
         let (source, target) = (Op { index: SourceRegister::NONE, ..*op }, Op { base: SourceRegister::NONE, ..*op });
         match op.kind {
-            Kind::Copy { .. } => self.copy(&source, &target, (from, to, len), block, plain, context),
-            Kind::Fill { .. } => self.store_range(&target, to, len, block, plain),
-            Kind::Fetch { .. } => {
+            MicroOpKind::Copy { .. } => self.copy(&source, &target, (from, to, len), block, plain, context),
+            MicroOpKind::Fill { .. } => self.store_range(&target, to, len, block, plain),
+            MicroOpKind::Fetch { .. } => {
                 let value = self.load_range(&source, from, len, block, context);
                 let value = self.shared.sets.join(value, plain);
                 self.put(op, value);
             }
-            Kind::Scan { .. } | Kind::Compare { .. } => {
+            MicroOpKind::Scan { .. } | MicroOpKind::Compare { .. } => {
                 let mut value = self.load_range(&target, to, len, block, context);
-                if matches!(op.kind, Kind::Compare { .. }) {
+                if matches!(op.kind, MicroOpKind::Compare { .. }) {
                     let other = self.load_range(&source, from, len, block, context);
                     value = self.shared.sets.join(value, other);
                 }

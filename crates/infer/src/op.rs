@@ -7,7 +7,7 @@ use crate::registers::{Part, RegisterNo, SourceRegister};
 
 /// What a micro-operation does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum MicroOpKind {
     /// The sources go to the destinations.
     Compute,
     /// As `Compute`, with what memory has.
@@ -99,7 +99,7 @@ impl Address {
 #[derive(Clone, Copy, Debug)]
 pub struct Op {
     pub address: Address,
-    pub kind: Kind,
+    pub kind: MicroOpKind,
     /// Bytes of memory, or of an element of a string.
     pub len: u16,
     /// Where its instruction begins, in bytes from the block's start.
@@ -115,7 +115,7 @@ pub struct Op {
 }
 
 impl Op {
-    pub fn new(kind: Kind, at: u16) -> Self {
+    pub fn new(kind: MicroOpKind, at: u16) -> Self {
         Op {
             address: Address::NONE,
             kind,
