@@ -12,7 +12,7 @@ use crate::executed::Executed;
 use crate::expr::Expr;
 use crate::follow::Followed;
 use crate::graph::Graph;
-use crate::path::{Kind, Path};
+use crate::path::{Path, PathStepKind};
 use crate::solver::{Solved, SolverStage, Stages};
 use crate::target::possible;
 
@@ -244,8 +244,8 @@ impl Explorer {
             let step = path.steps[at];
             let structure = arena.structure(step.condition);
             let sides = match step.kind {
-                Kind::Branch { taken, target, next } => vec![if taken { next } else { target }],
-                Kind::Jump { target, value } => {
+                PathStepKind::Branch { taken, target, next } => vec![if taken { next } else { target }],
+                PathStepKind::Jump { target, value } => {
                     let known = targets.entry(value).or_insert_with(|| possible(arena, value).unwrap_or_default());
                     self.open_jumps += u64::from(known.is_empty());
                     let ways: Vec<(u64, u64)> = known.iter().map(|&to| (step.pc, to)).collect();
@@ -253,11 +253,11 @@ impl Explorer {
                     let others: Vec<u64> = known.iter().copied().filter(|&to| to != target).collect();
                     if known.is_empty() { vec![0] } else { others }
                 }
-                Kind::Address => {
+                PathStepKind::Address => {
                     structure.hash(&mut all);
                     continue;
                 }
-                Kind::Driver => continue,
+                PathStepKind::Driver => continue,
             };
             for side in sides {
                 let edge = (step.pc, side);
@@ -442,17 +442,17 @@ fn locked(run: &Mutex<Run>) -> MutexGuard<'_, Run> {
 }
 
 /// Where a step went.
-fn side_of(kind: Kind) -> u64 {
+fn side_of(kind: PathStepKind) -> u64 {
     match kind {
-        Kind::Branch { taken, target, next } => {
+        PathStepKind::Branch { taken, target, next } => {
             if taken {
                 target
             } else {
                 next
             }
         }
-        Kind::Jump { target, .. } => target,
-        Kind::Address | Kind::Driver => 0,
+        PathStepKind::Jump { target, .. } => target,
+        PathStepKind::Address | PathStepKind::Driver => 0,
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Source: concolic execution as in DART and SAGE (Godefroid et al., PLDI 2005, NDSS 2008), on a binary. What it can miss:
 //! - **Addresses are those of the run.** A load or store whose address depends on the input uses the address of the run, except for loads
-//!   from constant tables of a file ([`crate::constant`]) and from memory near an earlier load. The path keeps the address as a [`Kind::Address`] step.
+//!   from constant tables of a file ([`crate::constant`]) and from memory near an earlier load. The path keeps the address as a [`PathStepKind::Address`] step.
 //! - **Instructions without semantics** in the table make their results concrete, and are counted by name.
 //! - **Results of system calls** do not depend on the input, except for the bytes of the input file.
 //!
@@ -18,7 +18,7 @@ use crate::eval::Evaluator;
 use crate::expr::{Arena, Expr};
 use crate::frame::{Byte, Concrete, FLAGS, InstructionFrame, Known, Registers, family};
 use crate::memory::Memory;
-use crate::path::{Kind, Path, PathStep};
+use crate::path::{Path, PathStep, PathStepKind};
 use crate::semantics::execute;
 
 /// Expressions of one run, at most.
@@ -181,12 +181,12 @@ impl Machine<'_> {
         }
         let Some(step) = self.thread.pending.take() else { return };
         let right = match step.kind {
-            Kind::Branch { taken, target, next } => pc == if taken { target } else { next },
-            Kind::Jump { target, .. } => target == pc,
-            Kind::Address | Kind::Driver => true,
+            PathStepKind::Branch { taken, target, next } => pc == if taken { target } else { next },
+            PathStepKind::Jump { target, .. } => target == pc,
+            PathStepKind::Address | PathStepKind::Driver => true,
         };
         if right {
-            let kind = if self.process.is_driver { Kind::Driver } else { step.kind };
+            let kind = if self.process.is_driver { PathStepKind::Driver } else { step.kind };
             self.shared.path.push(PathStep { kind, ..step });
         } else {
             // Not what the expressions say: something was written that nobody told, or a signal came.
@@ -425,7 +425,8 @@ impl Machine<'_> {
         }
         let taken = arena.value(condition) == 1;
         let holds = if taken { condition } else { arena.not(condition) };
-        let kind = Kind::Branch { taken, target: instruction.near_branch_target(), next: instruction.next_ip() };
+        let kind =
+            PathStepKind::Branch { taken, target: instruction.near_branch_target(), next: instruction.next_ip() };
         let frames = self.frames();
         self.thread.pending = Some(PathStep { condition: holds, pc: instruction.ip(), kind, frames });
     }
@@ -471,7 +472,8 @@ impl Machine<'_> {
         let condition = arena.eq(value, number);
         if arena.number(condition).is_none() {
             let frames = self.frames();
-            self.thread.pending = Some(PathStep { condition, pc: i_.ip(), kind: Kind::Jump { target, value }, frames });
+            self.thread.pending =
+                Some(PathStep { condition, pc: i_.ip(), kind: PathStepKind::Jump { target, value }, frames });
         }
     }
 
@@ -592,7 +594,12 @@ impl Machine<'_> {
         let number = arena.constant(64, arena.value(at));
         let condition = arena.eq(at, number);
         if arena.number(condition).is_none() {
-            self.shared.path.pin(PathStep { condition, pc: i.instruction.ip(), kind: Kind::Address, frames: 0 });
+            self.shared.path.pin(PathStep {
+                condition,
+                pc: i.instruction.ip(),
+                kind: PathStepKind::Address,
+                frames: 0,
+            });
         }
     }
 }

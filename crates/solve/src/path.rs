@@ -17,13 +17,13 @@ pub struct PathStep {
     /// Holds in this run.
     pub condition: Expr,
     pub pc: u64,
-    pub kind: Kind,
+    pub kind: PathStepKind,
     /// The call path, by number (see [`Path::frames`]).
     pub frames: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PathStepKind {
     Branch {
         taken: bool,
         target: u64,
@@ -40,10 +40,10 @@ pub enum Kind {
     Driver,
 }
 
-impl Kind {
+impl PathStepKind {
     /// The program decided there.
     pub fn is_decision(self) -> bool {
-        matches!(self, Kind::Branch { .. } | Kind::Jump { .. })
+        matches!(self, PathStepKind::Branch { .. } | PathStepKind::Jump { .. })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::blast::Blaster;
 use crate::eval::Evaluator;
 use crate::expr::{Arena, Expr};
 use crate::invert::guesses;
-use crate::path::{Kind, Path};
+use crate::path::{Path, PathStepKind};
 
 /// Something that finds bytes for which conditions hold.
 pub trait Solver: Send {
@@ -175,7 +175,7 @@ impl Stages {
     ) -> Option<Solved> {
         let start = Instant::now();
         let goal = match (path.steps[at].kind, side) {
-            (Kind::Jump { value, .. }, Some(side)) => {
+            (PathStepKind::Jump { value, .. }, Some(side)) => {
                 let side = arena.constant(64, side);
                 arena.eq(value, side)
             }
@@ -202,8 +202,11 @@ impl Stages {
         let conditions: Vec<Expr> = path.steps[..at].iter().map(|step| step.condition).collect();
         let related = related(arena, &conditions, goal);
         let hard: Vec<Expr> = {
-            let pinned: FxHashSet<Expr> =
-                path.steps[..at].iter().filter(|step| step.kind == Kind::Address).map(|step| step.condition).collect();
+            let pinned: FxHashSet<Expr> = path.steps[..at]
+                .iter()
+                .filter(|step| step.kind == PathStepKind::Address)
+                .map(|step| step.condition)
+                .collect();
             related.iter().copied().filter(|condition| !pinned.contains(condition)).collect()
         };
         let holds = |bytes: &[(u32, u8)], conditions: &[Expr]| {
@@ -365,7 +368,7 @@ mod tests {
         let product = arena.mul(a, b);
         let is = arena.eq(product, number);
         let mut path = Path::default();
-        let kind = Kind::Branch { taken: false, target: 8, next: 4 };
+        let kind = PathStepKind::Branch { taken: false, target: 8, next: 4 };
         path.push(crate::path::PathStep { condition: arena.not(is), pc: 0, kind, frames: 0 });
         let answer = vec![(0, 7), (1, 7), (2, 0), (3, 0)];
         let mut stages = Stages::new(vec![Box::new(Always(answer))], Duration::from_secs(1));
@@ -410,7 +413,7 @@ mod tests {
         // It is at least '5', and at least as large as its neighbour; the last branch asks whether it is below '1'.
         let (five, one) = (arena.constant(8, b'5'.into()), arena.constant(8, b'1'.into()));
         let conditions = [arena.ult(digit, five), arena.ult(digit, other), arena.ult(digit, one)];
-        let kind = Kind::Branch { taken: false, target: 8, next: 4 };
+        let kind = PathStepKind::Branch { taken: false, target: 8, next: 4 };
         let mut path = Path::default();
         for condition in conditions {
             path.push(crate::path::PathStep { condition: arena.not(condition), pc: 0, kind, frames: 0 });

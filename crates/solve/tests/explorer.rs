@@ -5,7 +5,7 @@ use std::time::Duration;
 use solve::explore::{Explorer, Strategy};
 use solve::expr::Arena;
 use solve::follow::Followed;
-use solve::path::{Kind, Path, PathStep};
+use solve::path::{Path, PathStep, PathStepKind};
 use solve::solver::{Embedded, Stages};
 
 const PC: u64 = 0x1000;
@@ -16,7 +16,7 @@ fn followed(input: &[u8], at: u32, value: u8) -> Followed {
     let (byte, number) = (arena.input(at), arena.constant(8, value.into()));
     let is = arena.eq(byte, number);
     let mut path = Path::default();
-    let kind = Kind::Branch { taken: false, target: PC + 0x100, next: PC + 2 };
+    let kind = PathStepKind::Branch { taken: false, target: PC + 0x100, next: PC + 2 };
     path.push(PathStep { condition: arena.not(is), pc: PC, kind, frames: 0 });
     Followed {
         arena,
@@ -67,7 +67,7 @@ fn a_jump_through_a_table_is_turned_to_each_of_its_targets() {
     let taken = arena.constant(64, 0x2000);
     let condition = arena.eq(value, taken);
     let mut path = Path::default();
-    path.push(PathStep { condition, pc: PC, kind: Kind::Jump { target: 0x2000, value }, frames: 0 });
+    path.push(PathStep { condition, pc: PC, kind: PathStepKind::Jump { target: 0x2000, value }, frames: 0 });
     let rest = followed(b"\0", 0, 1);
     explorer.ran(vec![0], Followed { arena, path, ..rest }, &[], None, 0);
     let mut sides: Vec<(u64, Vec<u8>)> =
