@@ -18,14 +18,14 @@ pub const ALL: [Flag; 6] = [Flag::Carry, Flag::Parity, Flag::Adjust, Flag::Zero,
 /// What all flags came of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    pub kind: Kind,
+    pub kind: FlagsKind,
     pub a: Expr,
     pub b: Expr,
     pub result: Expr,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FlagsKind {
     /// With or without a carry that came in.
     Add,
     Sub,
@@ -61,7 +61,7 @@ impl Flags {
     /// All flags come of this operation.
     pub fn set_origin(&mut self, origin: Origin) {
         self.states = [State::Of; 6];
-        if origin.kind == Kind::Logic {
+        if origin.kind == FlagsKind::Logic {
             self.states[Flag::Adjust as usize] = State::None;
         }
         self.origin = Some(origin);
@@ -98,7 +98,7 @@ impl Flags {
 
     fn positive(&mut self, arena: &mut Arena, number: u8) -> Option<Expr> {
         // After a comparison the condition is the comparison.
-        if let Some(Origin { kind: Kind::Sub, a, b, result }) = self.origin
+        if let Some(Origin { kind: FlagsKind::Sub, a, b, result }) = self.origin
             && self.states.iter().all(|state| *state == State::Of)
             && arena.sub(a, b) == result
         {
@@ -144,28 +144,28 @@ impl Origin {
         let Origin { kind, a, b, result } = self;
         let width = arena.width(result);
         match (flag, kind) {
-            (Flag::Zero, Kind::Sub) if arena.sub(a, b) == result => arena.eq(a, b),
+            (Flag::Zero, FlagsKind::Sub) if arena.sub(a, b) == result => arena.eq(a, b),
             (Flag::Zero, _) => {
                 let zero = arena.constant(width, 0);
                 arena.eq(result, zero)
             }
             (Flag::Sign, _) => arena.extract(result, width - 1, 1),
             (Flag::Parity, _) => parity(arena, result),
-            (Flag::Carry | Flag::Overflow | Flag::Adjust, Kind::Logic) => arena.truth(false),
+            (Flag::Carry | Flag::Overflow | Flag::Adjust, FlagsKind::Logic) => arena.truth(false),
             (Flag::Adjust, _) => {
                 let ab = arena.xor(a, b);
                 let all = arena.xor(ab, result);
                 arena.extract(all, 4, 1)
             }
-            (Flag::Carry, Kind::Sub) if arena.sub(a, b) == result => arena.ult(a, b),
-            (Flag::Carry, Kind::Add) => {
+            (Flag::Carry, FlagsKind::Sub) if arena.sub(a, b) == result => arena.ult(a, b),
+            (Flag::Carry, FlagsKind::Add) => {
                 // (a & b) | ((a | b) & ~result)
                 let (and, or, inverse) = (arena.and(a, b), arena.or(a, b), arena.not(result));
                 let passed = arena.and(or, inverse);
                 let carries = arena.or(and, passed);
                 arena.extract(carries, width - 1, 1)
             }
-            (Flag::Carry, Kind::Sub) => {
+            (Flag::Carry, FlagsKind::Sub) => {
                 // (~a & b) | (~(a ^ b) & result)
                 let inverse = arena.not(a);
                 let made = arena.and(inverse, b);
@@ -175,12 +175,12 @@ impl Origin {
                 let borrows = arena.or(made, passed);
                 arena.extract(borrows, width - 1, 1)
             }
-            (Flag::Overflow, Kind::Add) => {
+            (Flag::Overflow, FlagsKind::Add) => {
                 let (x, y) = (arena.xor(a, result), arena.xor(b, result));
                 let both = arena.and(x, y);
                 arena.extract(both, width - 1, 1)
             }
-            (Flag::Overflow, Kind::Sub) => {
+            (Flag::Overflow, FlagsKind::Sub) => {
                 let (x, y) = (arena.xor(a, b), arena.xor(a, result));
                 let both = arena.and(x, y);
                 arena.extract(both, width - 1, 1)

@@ -4,11 +4,11 @@ use iced_x86::{Code, Mnemonic, Register};
 
 use super::table::{Arithmetic, BitTest, Bmi, CarryFlag, Count, Unary};
 use crate::expr::{Expr, Op};
-use crate::flags::{self, Flag, Kind, Origin};
+use crate::flags::{self, Flag, FlagsKind, Origin};
 use crate::frame::{Concrete, Done, FLAGS, InstructionFrame};
 
 impl InstructionFrame<'_> {
-    pub(super) fn flags_of(&mut self, kind: Kind, a: Expr, b: Expr, result: Expr) {
+    pub(super) fn flags_of(&mut self, kind: FlagsKind, a: Expr, b: Expr, result: Expr) {
         if [a, b, result].iter().all(|&e| self.arena.number(e).is_some()) {
             self.registers.flags.forget();
         } else {
@@ -76,20 +76,20 @@ pub fn arithmetic(f: &mut InstructionFrame<'_>, what: Arithmetic) -> Done {
     }
     let (a, b) = (f.value(0, width)?, f.value(1, width)?);
     let (kind, result) = match what {
-        A::Add => (Kind::Add, f.arena.add(a, b)),
-        A::Sub | A::Compare => (Kind::Sub, f.arena.sub(a, b)),
-        A::And | A::Test => (Kind::Logic, f.arena.and(a, b)),
-        A::Or => (Kind::Logic, f.arena.or(a, b)),
-        A::Xor => (Kind::Logic, f.arena.xor(a, b)),
+        A::Add => (FlagsKind::Add, f.arena.add(a, b)),
+        A::Sub | A::Compare => (FlagsKind::Sub, f.arena.sub(a, b)),
+        A::And | A::Test => (FlagsKind::Logic, f.arena.and(a, b)),
+        A::Or => (FlagsKind::Logic, f.arena.or(a, b)),
+        A::Xor => (FlagsKind::Logic, f.arena.xor(a, b)),
         A::AddCarry | A::SubBorrow => {
             let carry = f.carry()?;
             let carry = f.arena.zext(carry, width);
             if what == A::AddCarry {
                 let sum = f.arena.add(a, b);
-                (Kind::Add, f.arena.add(sum, carry))
+                (FlagsKind::Add, f.arena.add(sum, carry))
             } else {
                 let difference = f.arena.sub(a, b);
-                (Kind::Sub, f.arena.sub(difference, carry))
+                (FlagsKind::Sub, f.arena.sub(difference, carry))
             }
         }
     };
@@ -112,15 +112,15 @@ pub fn unary(f: &mut InstructionFrame<'_>, what: Unary) -> Done {
             let zero = f.zero(width);
             let result = f.arena.sub(zero, a);
             f.set(0, result)?;
-            f.flags_of(Kind::Sub, zero, a, result);
+            f.flags_of(FlagsKind::Sub, zero, a, result);
             Ok(())
         }
         Unary::Inc | Unary::Dec => {
             let one = f.arena.constant(width, 1);
             let carry = f.registers.flags.get(f.arena, Flag::Carry);
             let (kind, result) = match what {
-                Unary::Inc => (Kind::Add, f.arena.add(a, one)),
-                _ => (Kind::Sub, f.arena.sub(a, one)),
+                Unary::Inc => (FlagsKind::Add, f.arena.add(a, one)),
+                _ => (FlagsKind::Sub, f.arena.sub(a, one)),
             };
             f.set(0, result)?;
             f.flags_of(kind, a, one, result);
@@ -440,7 +440,7 @@ pub fn compare_exchange(f: &mut InstructionFrame<'_>) -> Done {
         f.set_register(accumulator, loaded);
     }
     f.set(0, stored)?;
-    f.flags_of(Kind::Sub, expected, destination, difference);
+    f.flags_of(FlagsKind::Sub, expected, destination, difference);
     Ok(())
 }
 
@@ -450,7 +450,7 @@ pub fn exchange_add(f: &mut InstructionFrame<'_>) -> Done {
     let sum = f.arena.add(a, b);
     f.set(1, a)?;
     f.set(0, sum)?;
-    f.flags_of(Kind::Add, a, b, sum);
+    f.flags_of(FlagsKind::Add, a, b, sum);
     Ok(())
 }
 
