@@ -24,7 +24,7 @@ use trace::event::{CodeAddr, ContextId, EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
 use crate::assumed::AssumedRepairs;
-use crate::kinds::{Candidate, Kind, Kinds, SiteNo, Way};
+use crate::kinds::{Candidate, Kinds, PairKind, SiteNo, Way};
 use crate::rounds::Shard;
 use crate::search::SearchOptions;
 use crate::strategy::StrategySpec;
@@ -114,7 +114,7 @@ fn meet(
     touched: &Touched,
     conditions: &Conditions,
     sites: &Sites<'_>,
-    mut each: impl FnMut(Kind, Candidate),
+    mut each: impl FnMut(PairKind, Candidate),
 ) {
     let pieces = touched.pieces(|one, other| sites.call_path(one) == sites.call_path(other));
     let newest = touched.newest_partners(conditions, &pieces);
@@ -126,7 +126,7 @@ fn meet(
             let other = if way == Way::Least { partners.missing } else { partners.present };
             let Some(other) = other.map(|other| &touched.stores[other]) else { continue };
             let missing = if way == Way::Least { other } else { store };
-            let kind = Kind {
+            let kind = PairKind {
                 way,
                 site: sites.of(store.event),
                 other: sites.of(other.event),

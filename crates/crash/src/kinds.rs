@@ -35,7 +35,7 @@ pub(crate) enum Way {
 
 /// States that break pairs in one way, with stores by the same code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Kind {
+pub(crate) struct PairKind {
     pub way: Way,
     pub site: SiteNo,
     /// The newest store on the other side.
@@ -91,7 +91,7 @@ pub(crate) struct Kinds {
     /// The first so many epochs are taken.
     times: u64,
     epoch: u64,
-    kinds: FxHashMap<Kind, Last>,
+    kinds: FxHashMap<PairKind, Last>,
     taken: Vec<Pick>,
 }
 
@@ -105,7 +105,7 @@ impl Kinds {
     }
 
     /// A state of this kind is possible at a point; points come in their order.
-    pub fn meet(&mut self, kind: Kind, point: u64, candidate: Candidate) {
+    pub fn meet(&mut self, kind: PairKind, point: u64, candidate: Candidate) {
         let last = self.kinds.entry(kind).or_default();
         if last.number == 0 || last.epoch != self.epoch {
             if last.number <= self.times || is_power_of_four(last.number) {
