@@ -16,7 +16,7 @@ use trace::ModuleKind;
 use trace::TraceReader;
 use trace::event::CodeAddr;
 
-use scan::{Callee, Kind, Scan};
+use scan::{Callee, PmInstruction, Scan};
 
 /// Addresses in files that cases have executed.
 #[derive(Clone, Debug, Default)]
@@ -58,7 +58,7 @@ impl Executed {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Site {
     pub address: u64,
-    pub kind: Kind,
+    pub kind: PmInstruction,
 }
 
 /// One file.
@@ -88,8 +88,8 @@ pub fn unreached(executed: &Executed) -> io::Result<Vec<Report>> {
         let own = scan.instructions.iter().filter(|(at, _)| in_working(*at));
         let own = own.map(|(at, kind)| (Site { address: *at, kind: *kind }, ran.contains(at)));
         let calls = scan.calls.iter().filter(|call| functions.leads(&call.callee));
-        let calls =
-            calls.map(|call| (Site { address: call.at, kind: Kind::Call }, returned.contains(&call.returns_to)));
+        let calls = calls
+            .map(|call| (Site { address: call.at, kind: PmInstruction::Call }, returned.contains(&call.returns_to)));
         for (site, was_executed) in own.chain(calls) {
             report.all += 1;
             match was_executed {
@@ -130,7 +130,7 @@ fn working_functions(scans: &[(String, Scan)]) -> Vec<Working> {
     // What others may call by name; PMDK's functions flush through pointers.
     let mut names: FxHashSet<String> = FxHashSet::default();
     for (number, (_, scan)) in scans.iter().enumerate() {
-        let flushes = scan.instructions.iter().filter(|(_, kind)| *kind == Kind::Flush);
+        let flushes = scan.instructions.iter().filter(|(_, kind)| *kind == PmInstruction::Flush);
         working[number].own = flushes.filter_map(|(at, _)| scan.function_of(*at)).collect();
         working[number].all = working[number].own.clone();
         for (begin, (_, known_as)) in &scan.functions {
@@ -176,7 +176,7 @@ mod tests {
     fn scan(functions: &[(u64, &str)], flushes: &[u64], calls: &[(u64, Callee)]) -> Scan {
         Scan {
             functions: functions.iter().map(|(at, name)| (*at, (at + 10, vec![(*name).to_owned()]))).collect(),
-            instructions: flushes.iter().map(|at| (*at, Kind::Flush)).collect(),
+            instructions: flushes.iter().map(|at| (*at, PmInstruction::Flush)).collect(),
             calls: calls
                 .iter()
                 .map(|(at, callee)| scan::Call { at: *at, returns_to: at + 5, callee: callee.clone() })

@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 
 /// What an instruction does to PM.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum PmInstruction {
     Flush,
     Fence,
     NtStore,
@@ -40,7 +40,7 @@ pub struct Call {
 pub struct Scan {
     /// Functions by where they begin: where they end, and their names.
     pub functions: BTreeMap<u64, (u64, Vec<String>)>,
-    pub instructions: Vec<(u64, Kind)>,
+    pub instructions: Vec<(u64, PmInstruction)>,
     pub calls: Vec<Call>,
 }
 
@@ -112,10 +112,10 @@ fn decode(code: &[u8], address: u64, mut take: impl FnMut(&Instruction)) {
     }
 }
 
-fn kind(instruction: &Instruction) -> Option<Kind> {
+fn kind(instruction: &Instruction) -> Option<PmInstruction> {
     match instruction.mnemonic() {
-        Mnemonic::Clwb | Mnemonic::Clflushopt | Mnemonic::Clflush => Some(Kind::Flush),
-        Mnemonic::Sfence | Mnemonic::Mfence => Some(Kind::Fence),
+        Mnemonic::Clwb | Mnemonic::Clflushopt | Mnemonic::Clflush => Some(PmInstruction::Flush),
+        Mnemonic::Sfence | Mnemonic::Mfence => Some(PmInstruction::Fence),
         Mnemonic::Movnti
         | Mnemonic::Movntq
         | Mnemonic::Movntdq
@@ -125,7 +125,7 @@ fn kind(instruction: &Instruction) -> Option<Kind> {
         | Mnemonic::Vmovntps
         | Mnemonic::Vmovntpd
         | Mnemonic::Movdiri
-        | Mnemonic::Movdir64b => Some(Kind::NtStore),
+        | Mnemonic::Movdir64b => Some(PmInstruction::NtStore),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use fuzz::corpus::Corpus;
 use fuzz::coverage::Priority;
 use fuzz::recorded::record_case;
 use fuzz::tree::Tree;
-use fuzz::unreached::scan::Kind;
+use fuzz::unreached::scan::PmInstruction;
 use fuzz::unreached::{Executed, Report, Site, unreached};
 use trace::event::{CodeAddr, ModuleId};
 use trace::symbol::Symbolizer;
@@ -115,10 +115,10 @@ impl Cover {
 /// The function, and the line with what is there.
 fn named(symbols: &mut Symbolizer<'_>, module: usize, site: &Site) -> (String, String) {
     let what = match site.kind {
-        Kind::Flush => "flush",
-        Kind::Fence => "fence",
-        Kind::NtStore => "non-temporal store",
-        Kind::Call => "call",
+        PmInstruction::Flush => "flush",
+        PmInstruction::Fence => "fence",
+        PmInstruction::NtStore => "non-temporal store",
+        PmInstruction::Call => "call",
     };
     let frames = symbols.frames(CodeAddr { module: ModuleId(module as u32), addr: site.address });
     // Inlined helpers are told by who uses them.
