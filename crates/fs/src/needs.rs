@@ -10,7 +10,7 @@ use crate::op::{File, Offset, Op, Path, Way};
 pub const CONTENT: u64 = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum NodeKind {
     Dir,
     File,
 }
@@ -18,7 +18,7 @@ enum Kind {
 /// Names that exist, as far as the operations so far tell.
 #[derive(Clone, Debug, Default)]
 pub struct Model {
-    names: BTreeMap<Path, Kind>,
+    names: BTreeMap<Path, NodeKind>,
     seeds: u8,
 }
 
@@ -30,19 +30,19 @@ impl Model {
     }
 
     pub fn is_dir(&self, path: &str) -> bool {
-        path == "." || self.names.get(path) == Some(&Kind::Dir)
+        path == "." || self.names.get(path) == Some(&NodeKind::Dir)
     }
 
     pub fn is_file(&self, path: &str) -> bool {
-        self.names.get(path) == Some(&Kind::File)
+        self.names.get(path) == Some(&NodeKind::File)
     }
 
     pub fn files(&self) -> Vec<&Path> {
-        self.names.iter().filter(|(_, kind)| **kind == Kind::File).map(|(path, _)| path).collect()
+        self.names.iter().filter(|(_, kind)| **kind == NodeKind::File).map(|(path, _)| path).collect()
     }
 
     pub fn dirs(&self) -> Vec<&Path> {
-        self.names.iter().filter(|(_, kind)| **kind == Kind::Dir).map(|(path, _)| path).collect()
+        self.names.iter().filter(|(_, kind)| **kind == NodeKind::Dir).map(|(path, _)| path).collect()
     }
 
     fn is_empty_dir(&self, path: &str) -> bool {
@@ -102,13 +102,13 @@ impl Model {
     pub fn apply(&mut self, op: &Op) {
         match op {
             Op::Creat(path) | Op::Symlink(_, path) if !self.is_dir(path) => {
-                self.names.insert(path.clone(), Kind::File);
+                self.names.insert(path.clone(), NodeKind::File);
             }
             Op::Mkdir(path) if !self.names.contains_key(path) => {
-                self.names.insert(path.clone(), Kind::Dir);
+                self.names.insert(path.clone(), NodeKind::Dir);
             }
             Op::Link(from, to) if self.is_file(from) && !self.names.contains_key(to) => {
-                self.names.insert(to.clone(), Kind::File);
+                self.names.insert(to.clone(), NodeKind::File);
             }
             Op::Rmdir(path) if self.is_dir(path) && self.is_empty_dir(path) => drop(self.names.remove(path)),
             Op::Unlink(path) if self.is_file(path) => drop(self.names.remove(path)),
@@ -122,8 +122,8 @@ impl Model {
     fn rename(&mut self, from: &str, to: &str) {
         let Some(&kind) = self.names.get(from) else { return };
         let blocked = match self.names.get(to) {
-            Some(Kind::Dir) => kind == Kind::File || !self.is_empty_dir(to),
-            Some(Kind::File) => kind == Kind::Dir,
+            Some(NodeKind::Dir) => kind == NodeKind::File || !self.is_empty_dir(to),
+            Some(NodeKind::File) => kind == NodeKind::Dir,
             None => false,
         };
         if from == to || is_below(to, from) || blocked {
