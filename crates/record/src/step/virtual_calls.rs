@@ -58,14 +58,14 @@ pub fn answer(session: &mut Session, task: &Task, r: &Registers) -> Option<Answe
 /// What a call waits for, and how long at most, as far as its arguments tell.
 #[derive(Clone, Copy, Debug)]
 pub struct Wait {
-    kind: Kind,
+    kind: WaitKind,
     limit: Option<u64>,
     began: Instant,
 }
 
 /// Which part of a call's real time the target may notice. A busy machine makes every call long: one that waits for nothing moves no clock.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum WaitKind {
     /// It waits for nothing.
     None,
     /// It waits for somebody else.
@@ -74,8 +74,8 @@ enum Kind {
     Timer,
 }
 
-impl Kind {
-    fn of(task: &Task, number: i64, args: &[u64; 6]) -> Kind {
+impl WaitKind {
+    fn of(task: &Task, number: i64, args: &[u64; 6]) -> WaitKind {
         match number {
             libc::SYS_poll
             | libc::SYS_ppoll
@@ -85,12 +85,12 @@ impl Kind {
             | libc::SYS_epoll_pwait
             | libc::SYS_epoll_pwait2
             | libc::SYS_semtimedop
-            | libc::SYS_futex => Kind::Others,
-            libc::SYS_pause | libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => Kind::Timer,
+            | libc::SYS_futex => WaitKind::Others,
+            libc::SYS_pause | libc::SYS_rt_sigsuspend | libc::SYS_rt_sigtimedwait => WaitKind::Timer,
             libc::SYS_read if pools::path_of(task.tid, args[0]).is_some_and(|path| path.contains("[timerfd]")) => {
-                Kind::Timer
+                WaitKind::Timer
             }
-            _ => Kind::None,
+            _ => WaitKind::None,
         }
     }
 }
@@ -113,7 +113,7 @@ impl Wait {
             libc::SYS_futex if args[1] & 0x7f == 0 => duration(task, args[3]),
             _ => None,
         };
-        Wait { kind: Kind::of(task, number, args), limit, began: Instant::now() }
+        Wait { kind: WaitKind::of(task, number, args), limit, began: Instant::now() }
     }
 
     /// The call is over. A limit that ran out has passed; so has, for calls that waited long for something else, the real time.
@@ -141,9 +141,9 @@ impl Wait {
             // A limit that is not among the arguments (of a socket), or not looked up.
             _ if error(libc::EAGAIN) || error(libc::ETIMEDOUT) => session.world.sleep(waited),
             _ => match self.kind {
-                Kind::None => {}
-                Kind::Others => session.world.waited_for_others(waited),
-                Kind::Timer => session.world.sleep(waited),
+                WaitKind::None => {}
+                WaitKind::Others => session.world.waited_for_others(waited),
+                WaitKind::Timer => session.world.sleep(waited),
             },
         }
     }
