@@ -8,7 +8,7 @@ use supervise::cancel::Cancel;
 use trace::event::{LineNo, PoolId};
 use verdict::end::End;
 use verdict::read::Read;
-use wire::guest::Kind;
+use wire::guest::GuestRecordKind;
 
 use crate::machine::{Fall, GuestSpec, Machine, MachineError};
 use crate::ring::Record;
@@ -93,9 +93,9 @@ impl Guest {
         };
         match report {
             Ok(said) => {
-                let reads = watched.then(|| lines(&records, Kind::ReadLine).map(Read::Line).collect());
+                let reads = watched.then(|| lines(&records, GuestRecordKind::ReadLine).map(Read::Line).collect());
                 // Nobody knows what an unwatched one has changed.
-                Ok(finished(said, wall, reads, lines(&records, Kind::WroteLine).collect(), !watched))
+                Ok(finished(said, wall, reads, lines(&records, GuestRecordKind::WroteLine).collect(), !watched))
             }
             Err(end) => {
                 self.machine = None;
@@ -106,7 +106,7 @@ impl Guest {
     }
 }
 
-fn lines(records: &[Record], kind: Kind) -> impl Iterator<Item = LineId> + '_ {
+fn lines(records: &[Record], kind: GuestRecordKind) -> impl Iterator<Item = LineId> + '_ {
     let wanted = records.iter().filter(move |record| record.kind == kind);
     wanted.map(|record| LineId { pool: PoolId(0), line: LineNo(record.subject()) })
 }

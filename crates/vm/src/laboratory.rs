@@ -12,7 +12,7 @@ use fs::workload::Step;
 use fuse::reference::{Reference, ReferenceError, script};
 use supervise::cancel::Cancel;
 use trace::WriteError;
-use wire::guest::{Kind, Mark};
+use wire::guest::{GuestRecordKind, Mark};
 
 use crate::debug_info::{DebugInfoError, Sources};
 use crate::guest::Guest;
@@ -155,9 +155,9 @@ impl Laboratory {
         let mut step = None;
         for record in self.guest.machine()?.records() {
             match (record.kind, Mark::of(record.subject())) {
-                (Kind::Mark, Some((Mark::OperationBegin, number))) => step = Some(number as usize),
-                (Kind::Mark, _) => step = None,
-                (Kind::Edge, _) => {
+                (GuestRecordKind::Mark, Some((Mark::OperationBegin, number))) => step = Some(number as usize),
+                (GuestRecordKind::Mark, _) => step = None,
+                (GuestRecordKind::Edge, _) => {
                     let edges = step.and_then(|step| edges.get_mut(step));
                     edges.into_iter().for_each(|edges| edges.push(Transition(record.subject())));
                 }

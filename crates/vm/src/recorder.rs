@@ -13,7 +13,7 @@ use trace::event::{
     PoolOffset, ProcessId, StoreKind, ThreadId,
 };
 use trace::{CodeModule, Meta, ModuleKind, Outcome, PoolInfo, TraceWriter, WriteError};
-use wire::guest::{CLFLUSH, CLFLUSHOPT, Kind, MAX_FRAMES, MFENCE, Mark, NON_TEMPORAL, PM_BASE, STRING};
+use wire::guest::{CLFLUSH, CLFLUSHOPT, GuestRecordKind, MAX_FRAMES, MFENCE, Mark, NON_TEMPORAL, PM_BASE, STRING};
 
 use crate::ring::Record;
 use crate::symbols::Symbols;
@@ -104,12 +104,12 @@ impl Translation<'_> {
     fn record(&mut self, record: &Record) -> Result<(), WriteError> {
         let place = |offset| Place { pool: POOL, offset: PoolOffset(offset) };
         let kind = match record.kind {
-            Kind::Mark => return self.mark(record.subject()),
+            GuestRecordKind::Mark => return self.mark(record.subject()),
             // Not of a recording.
-            Kind::ReadLine | Kind::WroteLine | Kind::Edge => return Ok(()),
-            Kind::Store if record.detail == STRING => return self.string(record),
-            Kind::Store => None,
-            Kind::Flush => Some(EventKind::Flush {
+            GuestRecordKind::ReadLine | GuestRecordKind::WroteLine | GuestRecordKind::Edge => return Ok(()),
+            GuestRecordKind::Store if record.detail == STRING => return self.string(record),
+            GuestRecordKind::Store => None,
+            GuestRecordKind::Flush => Some(EventKind::Flush {
                 kind: match record.detail {
                     CLFLUSH => FlushKind::Clflush,
                     CLFLUSHOPT => FlushKind::Clflushopt,
@@ -117,7 +117,7 @@ impl Translation<'_> {
                 },
                 target: FlushTarget::Pool(place(record.subject())),
             }),
-            Kind::Fence => Some(EventKind::Fence {
+            GuestRecordKind::Fence => Some(EventKind::Fence {
                 kind: if record.detail == MFENCE { FenceKind::Mfence } else { FenceKind::Sfence },
             }),
         };
@@ -210,11 +210,11 @@ mod tests {
 
     fn store(detail: u8, offset: u64, byte: u8) -> Record {
         let words = [offset, 0xffff_ffff_8100_0000, 0xffff_c900_0000_4000, byte.into(), 0xffff_ffff_8100_0105];
-        Record::parse(head(Kind::Store, detail, 1, 1, 5), &words).unwrap()
+        Record::parse(head(GuestRecordKind::Store, detail, 1, 1, 5), &words).unwrap()
     }
 
     fn mark(mark: Mark, number: u64) -> Record {
-        Record::parse(head(Kind::Mark, 0, 0, 0, 1), &[mark.word(number)]).unwrap()
+        Record::parse(head(GuestRecordKind::Mark, 0, 0, 0, 1), &[mark.word(number)]).unwrap()
     }
 
     /// Pieces of a string instruction are one event, cut at 4 KiB; the trace explains the final image.

@@ -4,14 +4,16 @@ use std::io;
 use std::ops::Range;
 use std::sync::atomic::Ordering;
 
-use wire::guest::{Kind, MAX_CODE_RANGES, RING_CODE_AT, RING_HEAD, RING_READ_AT, RING_WORDS, RING_WRITTEN_AT};
+use wire::guest::{
+    GuestRecordKind, MAX_CODE_RANGES, RING_CODE_AT, RING_HEAD, RING_READ_AT, RING_WORDS, RING_WRITTEN_AT,
+};
 
 use crate::memory::Shared;
 
 /// One record of the plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
-    pub kind: Kind,
+    pub kind: GuestRecordKind,
     pub detail: u8,
     /// Of a store.
     pub bytes: usize,
@@ -23,10 +25,10 @@ impl Record {
     /// From its first word and those that follow it; none if they contradict each other.
     pub fn parse(head: u64, words: &[u64]) -> Option<Record> {
         let byte = |number: u32| (head >> (number * 8)) as u8;
-        let (kind, bytes, frames) = (Kind::of(head)?, usize::from(byte(2)), usize::from(byte(3)));
+        let (kind, bytes, frames) = (GuestRecordKind::of(head)?, usize::from(byte(2)), usize::from(byte(3)));
         let expected = match kind {
-            Kind::Store | Kind::Flush | Kind::Fence => 3 + bytes.div_ceil(8) + frames,
-            Kind::Mark | Kind::ReadLine | Kind::WroteLine | Kind::Edge => 1,
+            GuestRecordKind::Store | GuestRecordKind::Flush | GuestRecordKind::Fence => 3 + bytes.div_ceil(8) + frames,
+            GuestRecordKind::Mark | GuestRecordKind::ReadLine | GuestRecordKind::WroteLine | GuestRecordKind::Edge => 1,
         };
         let right = words.len() == expected && usize::from(byte(4)) == expected;
         right.then(|| Record { kind, detail: byte(1), bytes, frames, words: words.to_vec() })
@@ -111,13 +113,13 @@ mod tests {
     #[test]
     fn a_store_has_bytes_and_a_path() {
         let words = [0x40, 0xffff_ffff_8100_0000, 0xffff_c900_0000_4000, 0x0807_0605_0403_0201, 0x100f, 11, 22];
-        let record = Record::parse(head(Kind::Store, 1, 10, 2, 7), &words).unwrap();
+        let record = Record::parse(head(GuestRecordKind::Store, 1, 10, 2, 7), &words).unwrap();
         assert_eq!(record.value(), [1, 2, 3, 4, 5, 6, 7, 8, 0x0f, 0x10]);
         assert_eq!(record.frames(), [11, 22]);
         assert_eq!((record.subject(), record.detail), (0x40, 1));
         // A length that is not its own.
-        assert!(Record::parse(head(Kind::Store, 1, 10, 2, 7), &words[..6]).is_none());
-        assert!(Record::parse(head(Kind::Mark, 0, 0, 0, 2), &[1, 2]).is_none());
+        assert!(Record::parse(head(GuestRecordKind::Store, 1, 10, 2, 7), &words[..6]).is_none());
+        assert!(Record::parse(head(GuestRecordKind::Mark, 0, 0, 0, 2), &[1, 2]).is_none());
         assert!(Record::parse(99, &[]).is_none());
     }
 }

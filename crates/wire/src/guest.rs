@@ -88,7 +88,7 @@ pub const MAX_CODE_RANGES: usize = 240;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub enum Kind {
+pub enum GuestRecordKind {
     Store = 1,
     Flush = 2,
     Fence = 3,
@@ -98,16 +98,16 @@ pub enum Kind {
     Edge = 7,
 }
 
-impl Kind {
-    pub const fn of(word: u64) -> Option<Kind> {
+impl GuestRecordKind {
+    pub const fn of(word: u64) -> Option<GuestRecordKind> {
         Some(match word as u8 {
-            1 => Kind::Store,
-            2 => Kind::Flush,
-            3 => Kind::Fence,
-            4 => Kind::Mark,
-            5 => Kind::ReadLine,
-            6 => Kind::WroteLine,
-            7 => Kind::Edge,
+            1 => GuestRecordKind::Store,
+            2 => GuestRecordKind::Flush,
+            3 => GuestRecordKind::Fence,
+            4 => GuestRecordKind::Mark,
+            5 => GuestRecordKind::ReadLine,
+            6 => GuestRecordKind::WroteLine,
+            7 => GuestRecordKind::Edge,
             _ => return None,
         })
     }
@@ -130,6 +130,6 @@ pub const MFENCE: u8 = 1;
 pub const MAX_FRAMES: usize = 24;
 
 /// A first word.
-pub const fn head(kind: Kind, detail: u8, bytes: u8, frames: u8, words: u8) -> u64 {
+pub const fn head(kind: GuestRecordKind, detail: u8, bytes: u8, frames: u8, words: u8) -> u64 {
     kind as u64 | (detail as u64) << 8 | (bytes as u64) << 16 | (frames as u64) << 24 | (words as u64) << 32
 }

@@ -6,7 +6,7 @@ use qemu_plugin_sys::{
     qemu_plugin_get_hwaddr, qemu_plugin_hwaddr_is_io, qemu_plugin_hwaddr_phys_addr, qemu_plugin_mem_get_value,
     qemu_plugin_mem_is_store, qemu_plugin_mem_size_shift, qemu_plugin_mem_value_type, qemu_plugin_meminfo_t,
 };
-use wire::guest::{self, Kind, MAX_FRAMES, Mark, PM_BASE};
+use wire::guest::{self, GuestRecordKind, MAX_FRAMES, Mark, PM_BASE};
 
 use crate::stacks::stack;
 use crate::state::{self, Mode, READ, State, WROTE};
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn access(_: c_uint, info: qemu_plugin_meminfo_t, address:
                 (Mode::Record, true) => {
                     let (value, len) = value(info);
                     let words = &value[..usize::from(len).div_ceil(8)];
-                    event(state, Kind::Store, instruction.store, len, at - PM_BASE, instruction.at, words);
+                    event(state, GuestRecordKind::Store, instruction.store, len, at - PM_BASE, instruction.at, words);
                 }
                 (Mode::Observe, _) => {
                     // SAFETY: as above.
@@ -88,12 +88,12 @@ fn mark(state: &mut State, word: u64) {
         Mark::OperationBegin => state.edges.begin(),
         Mark::OperationEnd => {}
     }
-    state.ring.put(&[guest::head(Kind::Mark, 0, 0, 0, 1), word]);
+    state.ring.put(&[guest::head(GuestRecordKind::Mark, 0, 0, 0, 1), word]);
 }
 
 /// The first load and the first store of each line.
 fn lines(state: &mut State, offset: u64, len: u64, is_store: bool) {
-    let (bit, kind) = if is_store { (WROTE, Kind::WroteLine) } else { (READ, Kind::ReadLine) };
+    let (bit, kind) = if is_store { (WROTE, GuestRecordKind::WroteLine) } else { (READ, GuestRecordKind::ReadLine) };
     for line in offset / 64..=(offset + len - 1) / 64 {
         let Some(flags) = state.lines.get_mut(line as usize) else { return };
         if *flags & bit != 0 {
@@ -108,7 +108,7 @@ fn lines(state: &mut State, offset: u64, len: u64, is_store: bool) {
 }
 
 /// A store, flush or fence, with its call path.
-fn event(state: &mut State, kind: Kind, detail: u8, len: u8, offset: u64, at: u64, value: &[u64]) {
+fn event(state: &mut State, kind: GuestRecordKind, detail: u8, len: u8, offset: u64, at: u64, value: &[u64]) {
     let pointer = state.registers.stack_pointer();
     let mut record = [0; 4 + 2 + MAX_FRAMES];
     record[1..4].copy_from_slice(&[offset, at, stack(pointer)]);
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn call(_: c_uint, data: *mut c_void) {
 pub unsafe extern "C" fn block(_: c_uint, at: *mut c_void) {
     state::with(|state| {
         if let Some(edge) = state.edges.block(at as u64) {
-            state.ring.put(&[guest::head(Kind::Edge, 0, 0, 0, 1), edge]);
+            state.ring.put(&[guest::head(GuestRecordKind::Edge, 0, 0, 0, 1), edge]);
         }
     });
 }
@@ -147,7 +147,7 @@ pub unsafe extern "C" fn fence(_: c_uint, data: *mut c_void) {
     let instruction = unsafe { &*data.cast::<Instruction>() };
     state::with(|state| {
         if let (Mode::Record, Role::Fence(kind)) = (state.mode, instruction.role) {
-            event(state, Kind::Fence, kind, 0, 0, instruction.at, &[]);
+            event(state, GuestRecordKind::Fence, kind, 0, 0, instruction.at, &[]);
         }
     });
 }
@@ -166,7 +166,7 @@ pub unsafe extern "C" fn flush(_: c_uint, data: *mut c_void) {
         let address = state.registers.value(base).wrapping_add(scaled).wrapping_add(displacement);
         let offset = address.wrapping_sub(DIRECT_MAP).wrapping_sub(PM_BASE);
         if offset < state.pm {
-            event(state, Kind::Flush, kind, 0, offset, instruction.at, &[]);
+            event(state, GuestRecordKind::Flush, kind, 0, offset, instruction.at, &[]);
         }
     });
 }

@@ -27,7 +27,7 @@ pub struct Instruction {
     pub at: u64,
     pub len: u8,
     bytes: [u8; LONGEST],
-    /// How its stores reach memory: a detail of [`guest::Kind::Store`].
+    /// How its stores reach memory: a detail of [`guest::GuestRecordKind::Store`].
     pub store: u8,
     pub role: Role,
 }
