@@ -22,7 +22,7 @@ use report::words;
 use super::amount::{Amount, amount};
 use super::guest::{GuestLaboratory, GuestOptions, GuestSettings};
 use super::screening::Screening;
-use super::session::{Batch, Batched, FileSystem, Kind, Laboratory};
+use super::session::{Batch, Batched, FileSystem, FileSystemKind, Laboratory};
 use super::shorten::Shorten;
 use super::staged::Staged;
 use super::workloads::AceSet;
@@ -299,8 +299,8 @@ impl FsCheck {
             return Ok(Place::Guest(Box::new(laboratory)));
         }
         let kind = match (&self.preload, &self.fuse) {
-            (Some(library), _) => Kind::Preload { library, env: &self.env },
-            (None, daemon) => Kind::Fuse(daemon.as_deref().unwrap_or_default()),
+            (Some(library), _) => FileSystemKind::Preload { library, env: &self.env },
+            (None, daemon) => FileSystemKind::Fuse(daemon.as_deref().unwrap_or_default()),
         };
         let file_system = FileSystem { kind, mkfs: self.mkfs.as_deref() };
         Ok(Place::Fuse(Laboratory::open(&file_system)?))

@@ -48,12 +48,12 @@ const OUTPUT: u64 = 256 << 20;
 /// The file system, as the user names it.
 #[derive(Debug)]
 pub struct FileSystem<'a> {
-    pub kind: Kind<'a>,
+    pub kind: FileSystemKind<'a>,
     pub mkfs: Option<&'a str>,
 }
 
 #[derive(Debug)]
-pub enum Kind<'a> {
+pub enum FileSystemKind<'a> {
     /// The command of a daemon.
     Fuse(&'a str),
     /// A library that intercepts system calls, and the environment that tells it its places.
@@ -114,8 +114,8 @@ impl Laboratory {
         let mkfs = file_system.mkfs.map(words).transpose();
         let mkfs = mkfs.map_err(|error| Failed::Usage(format!("--mkfs: {error}")))?;
         let (daemon, env) = match &file_system.kind {
-            Kind::Fuse(daemon) => (Self::daemon_words(daemon)?, Vec::new()),
-            Kind::Preload { library, env } => (Vec::new(), preloaded(library, env)?),
+            FileSystemKind::Fuse(daemon) => (Self::daemon_words(daemon)?, Vec::new()),
+            FileSystemKind::Preload { library, env } => (Vec::new(), preloaded(library, env)?),
         };
         let in_the_open = !daemon.is_empty() && mounting::enter().map_err(|error| usage(&error))? == Mounting::Helper;
         if in_the_open {
