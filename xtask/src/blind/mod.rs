@@ -25,7 +25,7 @@ const GOAL: usize = 95;
 
 /// What is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
+pub enum BlindKind {
     /// All bugs of a program together: each is to be reported once.
     Together,
     /// The same, with a bug in the set-up that spoils almost every crash state.
@@ -42,8 +42,8 @@ pub struct Blind {
     /// Only programs whose names contain one of these.
     only: Vec<String>,
     /// What is checked.
-    #[arg(long, value_enum, default_value_t = Kind::Together)]
-    kind: Kind,
+    #[arg(long, value_enum, default_value_t = BlindKind::Together)]
+    kind: BlindKind,
     /// Operations of each workload.
     #[arg(long, default_value_t = 300)]
     count: u32,

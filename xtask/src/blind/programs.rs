@@ -3,7 +3,7 @@
 use targets::crash::{self, CrashTarget, SETUP, TWIN, Variant};
 use targets::generated::Bug;
 
-use super::Kind;
+use super::BlindKind;
 
 /// A program to check.
 #[derive(Clone, Debug)]
@@ -21,14 +21,14 @@ pub enum Program {
 /// How many bugs the generated programs have.
 const SIZES: [usize; 7] = [2, 4, 8, 12, 18, 24, 30];
 
-pub fn cases(kind: Kind) -> anyhow::Result<Vec<Case>> {
+pub fn cases(kind: BlindKind) -> anyhow::Result<Vec<Case>> {
     let mut cases = Vec::new();
-    let sizes = if kind == Kind::Setup { &[][..] } else { &SIZES };
+    let sizes = if kind == BlindKind::Setup { &[][..] } else { &SIZES };
     for &size in sizes {
         // Another mixture for each; every fifth slot or so is right.
         let bugs: Vec<Bug> =
             (0..).map(|number| Bug::ALL[(number * 3 + size) % Bug::ALL.len()]).take(size * 5 / 4).collect();
-        let bugs = if kind == Kind::Twins { vec![Bug::None; bugs.len()] } else { bugs };
+        let bugs = if kind == BlindKind::Twins { vec![Bug::None; bugs.len()] } else { bugs };
         cases.push(Case { name: format!("generated/{size}"), program: Program::Generated(bugs) });
     }
     for (suite, targets) in [("ops", crash::with_operations()?), ("crash", crash::all()?)] {
@@ -37,7 +37,7 @@ pub fn cases(kind: Kind) -> anyhow::Result<Vec<Case>> {
             if ["files/", "databases/", "limits/"].iter().any(|folder| target.name.starts_with(folder)) {
                 continue;
             }
-            if kind == Kind::Twins {
+            if kind == BlindKind::Twins {
                 let name = format!("{suite}/{}", target.name);
                 cases.push(Case { name, program: Program::Target(Box::new(target), vec![TWIN]) });
                 continue;
@@ -46,9 +46,9 @@ pub fn cases(kind: Kind) -> anyhow::Result<Vec<Case>> {
                 let mut set = set.clone();
                 match kind {
                     // libpmemobj has a set-up of its own.
-                    Kind::Setup if suite == "crash" || target.name.starts_with("pmdk/") => continue,
-                    Kind::Setup => set.push(SETUP),
-                    Kind::OneMore if set.len() == 1 => continue,
+                    BlindKind::Setup if suite == "crash" || target.name.starts_with("pmdk/") => continue,
+                    BlindKind::Setup => set.push(SETUP),
+                    BlindKind::OneMore if set.len() == 1 => continue,
                     _ => {}
                 }
                 let numbers = if target.together.len() == 1 { String::new() } else { format!(":{}", joined(&set)) };

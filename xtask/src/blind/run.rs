@@ -16,7 +16,7 @@ use trace::symbol::Symbolizer;
 
 use super::programs::{Case, Program};
 use super::table::Row;
-use super::{Blind, Kind};
+use super::{Blind, BlindKind};
 use crate::build;
 
 impl Case {
@@ -42,7 +42,7 @@ struct Check<'a> {
 impl Check<'_> {
     fn target(self, target: &CrashTarget, bugs: &[Variant]) -> anyhow::Result<Row> {
         let (own, more) = match (self.options.kind, bugs) {
-            (Kind::OneMore, [others @ .., last]) => {
+            (BlindKind::OneMore, [others @ .., last]) => {
                 self.findings(&self.of_target(target, others, &["--write-baseline", KNOWN])?, &target.env)?;
                 (std::slice::from_ref(last), &["--baseline", KNOWN][..])
             }
@@ -89,7 +89,7 @@ impl Check<'_> {
         match &target.grammar {
             Some(grammar) => {
                 let grammar = match self.options.kind {
-                    Kind::Twins => self.with_listing(target, grammar)?,
+                    BlindKind::Twins => self.with_listing(target, grammar)?,
                     _ => grammar.clone(),
                 };
                 arguments.extend(["--grammar".to_owned(), grammar.display().to_string()]);
@@ -119,7 +119,7 @@ impl Check<'_> {
     fn generated(self, bugs: &[Bug]) -> anyhow::Result<Row> {
         let mut slots: Vec<usize> = (0..bugs.len()).filter(|&slot| bugs[slot] != Bug::None).collect();
         let mut more = &[][..];
-        if let (Kind::OneMore, Some(last)) = (self.options.kind, slots.last().copied()) {
+        if let (BlindKind::OneMore, Some(last)) = (self.options.kind, slots.last().copied()) {
             let mut others = bugs.to_vec();
             others[last] = Bug::None;
             self.findings(&self.of_generated(&others, &["--write-baseline", KNOWN])?, &[])?;
