@@ -43,16 +43,16 @@ Examples:
 pub enum Fleet {
     /// Show the progress of a campaign, and its workers.
     #[command(after_help = STATUS_EXAMPLES)]
-    Status(Campaign),
+    Status(CampaignArgs),
     Results(Results),
     /// End a campaign: its workers stop, and what it stored is removed.
     #[command(after_help = CANCEL_EXAMPLES)]
-    Cancel(Campaign),
+    Cancel(CampaignArgs),
     Slurm(slurm::Slurm),
 }
 
 #[derive(Args, Debug)]
-pub struct Campaign {
+pub struct CampaignArgs {
     /// The campaign: redis://HOST[:PORT]/CAMPAIGN, or @FILE for a file with the URL.
     #[arg(value_name = "URL")]
     url: String,
