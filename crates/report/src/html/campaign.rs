@@ -21,7 +21,7 @@ pub struct Moment {
 
 /// A campaign, from its first second to its last.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Campaign {
+pub struct CampaignHistory {
     pub moments: Vec<Moment>,
     /// Crashes and hangs without any power failure, with all their repetitions.
     pub broken: u64,
@@ -35,7 +35,7 @@ const FOOT: f64 = 26.0;
 /// More points than that nobody can tell apart.
 const POINTS: usize = 360;
 
-impl Campaign {
+impl CampaignHistory {
     fn last(&self) -> Moment {
         self.moments.last().copied().unwrap_or_default()
     }
@@ -143,13 +143,13 @@ mod tests {
             findings: second / 600,
             ..Moment::default()
         });
-        let campaign = Campaign { moments: moments.collect(), broken: 0 };
+        let campaign = CampaignHistory { moments: moments.collect(), broken: 0 };
         let plot = campaign.plot();
         let points = plot.split("points=\"").nth(2).unwrap().split('"').next().unwrap();
         assert!(points.starts_with("54.0,170.0 ") && points.ends_with(" 720.0,6.0"), "{points}");
         assert!(points.split(' ').count() <= POINTS + 1);
         assert_eq!(plot.matches("class=\"found\"").count(), 1);
         assert!(plot.contains("1 finding after 10 min 0 s"));
-        assert!(Campaign::default().plot().is_empty());
+        assert!(CampaignHistory::default().plot().is_empty());
     }
 }

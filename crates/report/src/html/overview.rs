@@ -3,7 +3,7 @@
 use finding::finding::Finding;
 use finding::severity::Severity;
 
-use super::campaign::Campaign;
+use super::campaign::CampaignHistory;
 use super::run::Run;
 use crate::json::CrashSummary;
 use crate::number::{counted, in_part, separated};
@@ -114,7 +114,7 @@ fn lead(run: &Run, crashes: usize) -> String {
 /// The numbers beneath.
 pub fn tiles(run: &Run) -> Vec<Tile> {
     let tile = |label, value: String, of: String| Tile { label, value, of };
-    let mut tiles = run.campaign.as_ref().map_or_else(Vec::new, Campaign::tiles);
+    let mut tiles = run.campaign.as_ref().map_or_else(Vec::new, CampaignHistory::tiles);
     if let Some(CrashSummary {
         points_wanted,
         points_decided,

@@ -7,7 +7,7 @@ use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::severity::Severity;
 
-use super::campaign::Campaign;
+use super::campaign::CampaignHistory;
 use super::escape::{prose, with_flags};
 use super::overview::{self, Headline, Tile, command_line};
 use super::run::Run;
@@ -131,7 +131,7 @@ impl Report<'_> {
             date: run.date.map_or_else(String::new, date::machine),
             date_text: run.date.map_or_else(String::new, date::human),
             tiles: overview::tiles(run),
-            plot: run.campaign.as_ref().map_or_else(String::new, Campaign::plot),
+            plot: run.campaign.as_ref().map_or_else(String::new, CampaignHistory::plot),
             explored: run.explored.iter().map(|line| with_flags(line)).collect(),
             not_explored: interrupted.into_iter().chain(not_explored).map(|line| with_flags(&line)).collect(),
             notes: run.notes.iter().map(words::run_note).chain(suppressed).map(|note| prose(&note)).collect(),

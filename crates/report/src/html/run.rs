@@ -5,7 +5,7 @@ use finding::note::RunNote;
 use finding::source::Excerpt;
 use serde::{Deserialize, Serialize};
 
-use super::campaign::Campaign;
+use super::campaign::CampaignHistory;
 use crate::json::CrashSummary;
 
 /// Of the file; other versions are not read.
@@ -40,7 +40,7 @@ pub struct Run {
     pub crash: Option<CrashSummary>,
     /// Of `fuzz`.
     #[serde(default)]
-    pub campaign: Option<Campaign>,
+    pub campaign: Option<CampaignHistory>,
     /// Findings that have bundles.
     pub bundled: Vec<FindingId>,
     /// All others: misuse, and what no bundle could be written for.

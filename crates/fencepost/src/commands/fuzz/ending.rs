@@ -8,7 +8,7 @@ use finding::evidence::Evidence;
 use finding::finding::Finding;
 use fleet::redis::coordinator::Coordinator;
 use fuzz::campaign::state::{Sample, State, samples};
-use report::html::campaign::{Campaign, Moment};
+use report::html::campaign::{CampaignHistory, Moment};
 use report::html::run::{Run, VERSION};
 use report::json;
 
@@ -172,7 +172,7 @@ impl Ending<'_> {
             interrupted: self.interrupted,
             suppressed: judged.suppressed,
             known: judged.findings.iter().filter(is_known).map(|finding| finding.id.clone()).collect(),
-            campaign: Some(Campaign {
+            campaign: Some(CampaignHistory {
                 moments: moments.into_iter().map(moment).collect(),
                 broken: state.hangs + state.crashes,
             }),
