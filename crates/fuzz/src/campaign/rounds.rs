@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use super::findings::Found;
-use super::run::{Campaign, CampaignError, MOST_BROKEN};
+use super::run::{CampaignError, FuzzCampaign, MOST_BROKEN};
 use super::slice::RoundUnit;
 use super::snapshot::Snapshot;
 use super::state::{Budget, State};
@@ -27,7 +27,7 @@ pub enum Performed {
     NotDone,
 }
 
-/// Whoever performs units, with [`Campaign::perform`].
+/// Whoever performs units, with [`FuzzCampaign::perform`].
 pub trait Performers {
     /// `piece` is what came to the campaign's folder since the round before. One result per unit.
     fn perform(
@@ -38,7 +38,7 @@ pub trait Performers {
     ) -> Result<Vec<Performed>, String>;
 }
 
-impl Campaign<'_> {
+impl FuzzCampaign<'_> {
     /// Goes on until the budget is over or it is stopped. Each slice has so many executions.
     pub fn run_rounds(&self, slice: u64, performers: &mut dyn Performers) -> Result<State, CampaignError> {
         let mut state = self.first_cases()?;

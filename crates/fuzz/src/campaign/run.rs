@@ -35,7 +35,7 @@ const SHORT: usize = 8;
 const AFTER_OPENING: usize = 3;
 
 /// A campaign.
-pub struct Campaign<'a> {
+pub struct FuzzCampaign<'a> {
     pub subject: &'a Subject,
     pub inputs: &'a dyn Inputs,
     /// None: nothing is checked.
@@ -61,7 +61,7 @@ pub struct Campaign<'a> {
     pub on_progress: &'a (dyn Fn(&State, Option<&Found>) + Sync),
 }
 
-impl std::fmt::Debug for Campaign<'_> {
+impl std::fmt::Debug for FuzzCampaign<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Campaign({})", self.folder.display())
     }
@@ -88,7 +88,7 @@ pub enum CampaignError {
 }
 
 pub(super) struct Shared<'a> {
-    pub campaign: &'a Campaign<'a>,
+    pub campaign: &'a FuzzCampaign<'a>,
     pub state: Mutex<State>,
     /// A worker has failed: the others end.
     pub failed: AtomicBool,
@@ -104,7 +104,7 @@ impl Shared<'_> {
     }
 }
 
-impl Campaign<'_> {
+impl FuzzCampaign<'_> {
     pub fn about(&self) -> About {
         let command = &self.subject.command;
         let words = std::iter::once(command.program.display().to_string())

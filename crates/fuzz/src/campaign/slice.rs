@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use serde::{Deserialize, Serialize};
 
 use super::findings::{Found, copy};
-use super::run::{Campaign, CampaignError, Shared};
+use super::run::{CampaignError, FuzzCampaign, Shared};
 use super::snapshot;
 use super::state::{State, Unit};
 use crate::case::{Case, CaseId};
@@ -70,7 +70,7 @@ impl SliceDone {
     }
 }
 
-impl Campaign<'_> {
+impl FuzzCampaign<'_> {
     /// Performs a unit on the pieces of a campaign that lie in the folder. What comes of it goes to `done`.
     pub fn perform(&self, unit: &RoundUnit, done: &Path) -> Result<(), CampaignError> {
         let covered = snapshot::assemble(&self.folder).map_err(failed("put together", &self.folder))?;

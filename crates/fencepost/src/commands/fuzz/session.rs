@@ -14,7 +14,7 @@ use finding::finding::Finding;
 use fleet::program::UnitFolder;
 use fuzz::campaign::findings::Found;
 use fuzz::campaign::helper::Helper;
-use fuzz::campaign::run::{Campaign, CampaignError};
+use fuzz::campaign::run::{CampaignError, FuzzCampaign};
 use fuzz::campaign::state::{Budget, State};
 use fuzz::corpus;
 use fuzz::examine::{Examination, search_options};
@@ -79,7 +79,7 @@ fn failed(error: CampaignError) -> Exit {
 }
 
 /// Performs a unit of a campaign in slices.
-fn performed(campaign: &Campaign<'_>, folder: UnitFolder) -> Exit {
+fn performed(campaign: &FuzzCampaign<'_>, folder: UnitFolder) -> Exit {
     let unit = match folder.what() {
         Ok(unit) => unit,
         Err(error) => {
@@ -216,7 +216,7 @@ impl Prepared<'_> {
             Ok(slices) => slices,
             Err(text) => return told(text),
         };
-        let campaign = Campaign {
+        let campaign = FuzzCampaign {
             subject: &self.subject,
             inputs: self.inputs.as_ref(),
             examination: (self.options.check_share > 0.0).then_some(&examination),
