@@ -21,16 +21,16 @@ pub enum Reached {
 
 /// Makes workloads, and keeps those that are worth a crash.
 #[derive(Clone, Debug)]
-pub struct Campaign {
+pub struct RandomWorkloads {
     generator: Generator,
     made: u64,
     parents: Vec<Workload>,
     known: HashSet<Transition>,
 }
 
-impl Campaign {
-    pub fn new(generator: Generator) -> Campaign {
-        Campaign { generator, made: 0, parents: Vec::new(), known: HashSet::new() }
+impl RandomWorkloads {
+    pub fn new(generator: Generator) -> RandomWorkloads {
+        RandomWorkloads { generator, made: 0, parents: Vec::new(), known: HashSet::new() }
     }
 
     /// The next workloads: two of three are children, if there are parents.
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn only_what_is_new_is_kept_and_has_children() {
-        let mut campaign = Campaign::new(Generator { seed: 3, operations: 6, fsync: false });
+        let mut campaign = RandomWorkloads::new(Generator { seed: 3, operations: 6, fsync: false });
         let first = campaign.next(3);
         assert!(first.iter().all(|workload| !workload.steps.is_empty()));
         let did = [vec![Transition(1)], vec![Transition(1)], vec![Transition(1), Transition(2)]].map(Reached::Whole);
@@ -102,13 +102,13 @@ mod tests {
         let children = campaign.next(30);
         let grew = |workload: &Workload| workload.name.contains('+');
         assert!(children.iter().filter(|workload| grew(workload)).count() >= 20);
-        let mut again = Campaign::new(Generator { seed: 3, operations: 6, fsync: false });
+        let mut again = RandomWorkloads::new(Generator { seed: 3, operations: 6, fsync: false });
         assert_eq!(again.next(3), first, "the same seed makes the same workloads");
     }
 
     #[test]
     fn power_fails_where_something_new_is_done() {
-        let mut campaign = Campaign::new(Generator { seed: 3, operations: 6, fsync: false });
+        let mut campaign = RandomWorkloads::new(Generator { seed: 3, operations: 6, fsync: false });
         let workloads = Workload::parse_all("workload a\ncreat foo\ncrash unlink foo\ncrash mkdir A\n").unwrap();
         let did = |numbers: [u64; 3]| Reached::Steps(numbers.map(|number| vec![Transition(number)]).to_vec());
         let mut marked = |numbers: [u64; 3]| {

@@ -11,7 +11,7 @@ use clap::{Args, FromArgMatches};
 use finding::finding::{Finding, Location, Role};
 use finding::note::RunNote;
 use fs::ace::Set;
-use fs::campaign::Campaign;
+use fs::campaign::RandomWorkloads;
 use fs::generate::Generator;
 use fs::oracle::Promises;
 use fs::usable::Growth;
@@ -184,7 +184,7 @@ impl FsCheck {
         }
         let mut all: Option<(Checked, trace::TraceReader)> = None;
         let generator = Generator { seed: self.seed, operations: self.length, fsync: self.needs_fsync };
-        let mut campaign = self.fuzz.map(|_| Campaign::new(generator));
+        let mut campaign = self.fuzz.map(|_| RandomWorkloads::new(generator));
         let mut screening = match (&place, &campaign) {
             (Place::Fuse(laboratory), Some(_)) => Screening::new(laboratory.screen(self.growth(), &options)?),
             _ => Screening::new(None),
@@ -384,7 +384,7 @@ pub(super) fn lost_stores<'f>(findings: impl IntoIterator<Item = &'f Finding>) -
 
 /// Of so many new workloads, those that reach new code.
 fn kept(
-    campaign: &mut Campaign,
+    campaign: &mut RandomWorkloads,
     screening: &mut Screening,
     place: &mut Place,
     count: usize,
