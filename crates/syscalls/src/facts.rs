@@ -2,7 +2,7 @@
 
 /// One system call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct SyscallFacts {
     pub number: u16,
     /// As in the kernel's headers.
     pub name: &'static str,

@@ -8,5 +8,5 @@
 mod facts;
 mod table;
 
-pub use facts::{Access, Entry, Length, Shape, Use};
+pub use facts::{Access, Length, Shape, SyscallFacts, Use};
 pub use table::{TABLE, entry};

@@ -7,16 +7,16 @@
 //! `targets/conformance/syscalls/other_calls.c`; `tests/tried.rs` asks for it.
 
 use crate::facts::Length::{self, Argument, Bits, Fixed, Items, Pages, Plus, Pointed, Result, ResultItems, ResultPlus};
-use crate::facts::{Access, Entry, Shape, Use};
+use crate::facts::{Access, Shape, SyscallFacts, Use};
 
 /// The row of a call; none: the kernel's headers do not have it.
-pub fn entry(number: u64) -> Option<&'static Entry> {
+pub fn entry(number: u64) -> Option<&'static SyscallFacts> {
     let at = TABLE.binary_search_by_key(&number, |entry| u64::from(entry.number)).ok()?;
     Some(&TABLE[at])
 }
 
-const fn e(number: u16, name: &'static str, arguments: u8, uses: &'static [Use]) -> Entry {
-    Entry { number, name, arguments, uses }
+const fn e(number: u16, name: &'static str, arguments: u8, uses: &'static [Use]) -> SyscallFacts {
+    SyscallFacts { number, name, arguments, uses }
 }
 const fn given(argument: u8, access: Access, shape: Shape) -> Use {
     Use { argument, access, shape }
@@ -73,7 +73,7 @@ const INT: Length = Fixed(4);
 const WORD: Length = Fixed(8);
 
 #[rustfmt::skip]
-pub static TABLE: &[Entry] = &[
+pub static TABLE: &[SyscallFacts] = &[
     e(0, "read", 3, &[filled(1, 2)]),
     e(1, "write", 3, &[r(1, Argument(2))]),
     e(2, "open", 3, &[text(0)]),

@@ -4,7 +4,7 @@
 
 use alloc::vec::Vec;
 
-use syscalls::{Access, Entry, Length, Shape, Use};
+use syscalls::{Access, Length, Shape, SyscallFacts, Use};
 use wire::control::option;
 
 use super::dispatch::Call;
@@ -87,7 +87,13 @@ struct Pointer {
 
 impl Pointer {
     /// Looks at a pointer of `call` and sets what is passed on.
-    fn prepare(thread: &mut Thread, entry: &Entry, used: &Use, call: &Call, passed: &mut Call) -> Result<Pointer, i64> {
+    fn prepare(
+        thread: &mut Thread,
+        entry: &SyscallFacts,
+        used: &Use,
+        call: &Call,
+        passed: &mut Call,
+    ) -> Result<Pointer, i64> {
         let at = used.argument as usize;
         let address = call.args[at];
         let mut pointer = Pointer {
@@ -135,7 +141,7 @@ impl Pointer {
     fn bytes(
         &mut self,
         thread: &mut Thread,
-        entry: &Entry,
+        entry: &SyscallFacts,
         most: u64,
         length: Length,
         passed: &mut Call,
