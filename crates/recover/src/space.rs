@@ -13,7 +13,7 @@ use std::os::unix::fs::{FileExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use trace::event::PoolId;
-use trace::{Attributes, Entry, FileContent, FileTree, PoolImage};
+use trace::{Attributes, FileContent, FileTree, FileTreeEntry, PoolImage};
 
 /// What is under a name.
 #[derive(Clone, Debug)]
@@ -37,9 +37,9 @@ pub enum Bytes<'a> {
 pub fn in_tree<'t>(tree: &'t FileTree, path: &str) -> Named<'t> {
     match tree.find(path) {
         None => Named::Nothing,
-        Some(Entry::Directory(attributes)) => Named::Directory { attributes },
-        Some(Entry::Symlink(target)) => Named::Symlink { target },
-        Some(Entry::File(file)) => match tree.file(*file) {
+        Some(FileTreeEntry::Directory(attributes)) => Named::Directory { attributes },
+        Some(FileTreeEntry::Symlink(target)) => Named::Symlink { target },
+        Some(FileTreeEntry::File(file)) => match tree.file(*file) {
             None => Named::Nothing,
             Some(state) => {
                 let content = match &state.content {

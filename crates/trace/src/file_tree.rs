@@ -20,7 +20,7 @@ pub struct Attributes {
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Entry {
+pub enum FileTreeEntry {
     File(FileId),
     Directory(Attributes),
     Symlink(String),
@@ -77,7 +77,7 @@ fn add_text(hash: &mut Xxh3, text: &[u8]) {
 /// All files that the target has changed or will change, at one place of the trace.
 #[derive(Clone, Debug, Default)]
 pub struct FileTree {
-    names: BTreeMap<Arc<str>, Entry>,
+    names: BTreeMap<Arc<str>, FileTreeEntry>,
     files: FxHashMap<FileId, FileState>,
     /// Files that hold this all the time, whatever the events say.
     left: Arc<FxHashMap<FileId, PoolImage>>,
@@ -98,10 +98,10 @@ impl FileTree {
                     };
                     // A file with several names is told once for each.
                     tree.files.entry(*file).or_insert_with(|| FileState::new(content, attributes));
-                    Entry::File(*file)
+                    FileTreeEntry::File(*file)
                 }
-                FileKind::Directory => Entry::Directory(attributes),
-                FileKind::Symlink { target } => Entry::Symlink(target.clone()),
+                FileKind::Directory => FileTreeEntry::Directory(attributes),
+                FileKind::Symlink { target } => FileTreeEntry::Symlink(target.clone()),
             };
             tree.names.insert(info.path.as_str().into(), entry);
         }
@@ -118,11 +118,11 @@ impl FileTree {
     }
 
     /// The names that exist, a directory before what is in it.
-    pub fn names(&self) -> impl Iterator<Item = (&str, &Entry)> {
+    pub fn names(&self) -> impl Iterator<Item = (&str, &FileTreeEntry)> {
         self.names.iter().map(|(path, entry)| (&**path, entry))
     }
 
-    pub fn find(&self, path: &str) -> Option<&Entry> {
+    pub fn find(&self, path: &str) -> Option<&FileTreeEntry> {
         self.names.get(path)
     }
 
@@ -152,17 +152,17 @@ impl FileTree {
         add_text(&mut hash, path.as_bytes());
         match self.names.get(path) {
             None => hash.update(b"-"),
-            Some(Entry::File(file)) => {
+            Some(FileTreeEntry::File(file)) => {
                 hash.update(b"f");
                 hash.update(&self.files.get(file).map_or(0, FileState::identity).to_le_bytes());
                 // Two names of one file are not two equal files.
                 hash.update(&file.0.to_le_bytes());
             }
-            Some(Entry::Directory(attributes)) => {
+            Some(FileTreeEntry::Directory(attributes)) => {
                 hash.update(b"d");
                 add_attributes(&mut hash, attributes);
             }
-            Some(Entry::Symlink(target)) => {
+            Some(FileTreeEntry::Symlink(target)) => {
                 hash.update(b"l");
                 add_text(&mut hash, target.as_bytes());
             }
@@ -182,7 +182,7 @@ impl FileTree {
                 let attributes = Attributes { mode, ..Attributes::default() };
                 let content = self.left.get(&file).cloned().unwrap_or_else(|| PoolImage::new(0));
                 self.files.insert(file, FileState::new(FileContent::Bytes(content), attributes));
-                self.names.insert(path(at).into(), Entry::File(file));
+                self.names.insert(path(at).into(), FileTreeEntry::File(file));
             }
             FileEvent::Write { file, offset, bytes, .. } => {
                 if let Some(image) = self.bytes(file) {
@@ -217,7 +217,7 @@ impl FileTree {
                 attributes.xattrs.remove(name);
             }),
             FileEvent::Link { file, path: at } => {
-                self.names.insert(path(at).into(), Entry::File(file));
+                self.names.insert(path(at).into(), FileTreeEntry::File(file));
             }
             FileEvent::Unlink { path: at } | FileEvent::RemoveDirectory { path: at } => {
                 self.names.remove(path(at));
@@ -234,10 +234,10 @@ impl FileTree {
             }
             FileEvent::MakeDirectory { path: at, mode } => {
                 let attributes = Attributes { mode, ..Attributes::default() };
-                self.names.insert(path(at).into(), Entry::Directory(attributes));
+                self.names.insert(path(at).into(), FileTreeEntry::Directory(attributes));
             }
             FileEvent::Symlink { path: at, target } => {
-                self.names.insert(path(at).into(), Entry::Symlink(target.to_owned()));
+                self.names.insert(path(at).into(), FileTreeEntry::Symlink(target.to_owned()));
             }
             FileEvent::Sync { .. } => {}
         }
@@ -258,19 +258,19 @@ impl FileTree {
 
     fn attributes(&mut self, path: &str, change: impl FnOnce(&mut Attributes)) {
         match self.names.get_mut(path) {
-            Some(Entry::File(file)) => {
+            Some(FileTreeEntry::File(file)) => {
                 if let Some(state) = self.files.get_mut(file) {
                     state.hash = OnceLock::new();
                     change(&mut state.attributes);
                 }
             }
-            Some(Entry::Directory(attributes)) => change(attributes),
-            Some(Entry::Symlink(_)) | None => {}
+            Some(FileTreeEntry::Directory(attributes)) => change(attributes),
+            Some(FileTreeEntry::Symlink(_)) | None => {}
         }
     }
 
     /// Takes a name, and all that is beneath it, out: by what follows `path`.
-    fn take(&mut self, path: &str) -> Vec<(String, Entry)> {
+    fn take(&mut self, path: &str) -> Vec<(String, FileTreeEntry)> {
         let is_below =
             |name: &str| name.strip_prefix(path).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
         let names: Vec<Arc<str>> = self
@@ -287,7 +287,7 @@ impl FileTree {
             .collect()
     }
 
-    fn put(&mut self, path: &str, entries: Vec<(String, Entry)>) {
+    fn put(&mut self, path: &str, entries: Vec<(String, FileTreeEntry)>) {
         self.names.extend(entries.into_iter().map(|(rest, entry)| (format!("{path}{rest}").into(), entry)));
     }
 
@@ -295,9 +295,9 @@ impl FileTree {
     pub fn found(&self, path: &str) -> FoundName {
         match self.names.get(path) {
             None => FoundName::Nothing,
-            Some(Entry::Directory(attributes)) => FoundName::Directory { mode: attributes.mode },
-            Some(Entry::Symlink(target)) => FoundName::Symlink { target: target.clone() },
-            Some(Entry::File(file)) => match self.files.get(file) {
+            Some(FileTreeEntry::Directory(attributes)) => FoundName::Directory { mode: attributes.mode },
+            Some(FileTreeEntry::Symlink(target)) => FoundName::Symlink { target: target.clone() },
+            Some(FileTreeEntry::File(file)) => match self.files.get(file) {
                 None => FoundName::Nothing,
                 Some(FileState { content: FileContent::Pool(_), attributes, .. }) => {
                     FoundName::Regular { mode: attributes.mode, content: None }

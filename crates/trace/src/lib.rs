@@ -35,7 +35,7 @@ pub use cursor::Events;
 pub use dump::{DumpError, DumpOptions, Which, dump};
 pub use error::{ReadError, WriteError};
 pub use event::*;
-pub use file_tree::{Attributes, Entry, FileContent, FileState, FileTree, FoundName};
+pub use file_tree::{Attributes, FileContent, FileState, FileTree, FileTreeEntry, FoundName};
 pub use image::{OutOfRange, PoolImage, replay};
 pub use pages::read_image;
 pub use reader::{Ending, TraceReader};

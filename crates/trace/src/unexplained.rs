@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 use crate::error::ReadError;
 use crate::event::{EventKind, FileId};
-use crate::file_tree::{Entry, FileTree, FoundName};
+use crate::file_tree::{FileTree, FileTreeEntry, FoundName};
 use crate::image::PoolImage;
 use crate::pages::read_image;
 use crate::reader::TraceReader;
@@ -74,7 +74,7 @@ fn find(reader: &TraceReader) -> Result<Vec<UnexplainedFile>, ReadError> {
     }
     let mut found: Vec<UnexplainedFile> = Vec::new();
     for (path, recorded) in finals {
-        let Some(Entry::File(file)) = tree.find(path) else { continue };
+        let Some(FileTreeEntry::File(file)) = tree.find(path) else { continue };
         let differs = match (content(&tree.found(path)), content(recorded)) {
             (Some(replayed), Some(recorded)) => replayed != recorded,
             _ => false,

@@ -20,7 +20,7 @@ use crash::survey::Survey;
 use crash::walk::Rules;
 use persistency::line::LineId;
 use persistency::model::{Fences, ModelKind};
-use trace::{Entry, FileContent, FileTree, LineNo, PoolId, TraceReader};
+use trace::{FileContent, FileTree, FileTreeEntry, LineNo, PoolId, TraceReader};
 use verdict::read::Read;
 use verdict::verdict::Verdict;
 
@@ -49,8 +49,8 @@ impl Recovery for Notes {
 
 /// All names that there are, with the bytes behind them.
 fn files(tree: &FileTree) -> Files {
-    let bytes = |entry: &Entry| {
-        let Entry::File(file) = entry else { panic!("only files were made: {entry:?}") };
+    let bytes = |entry: &FileTreeEntry| {
+        let FileTreeEntry::File(file) = entry else { panic!("only files were made: {entry:?}") };
         let FileContent::Bytes(image) = &tree.file(*file).unwrap().content else { panic!("no pool") };
         let page = image.page(0).map_or([0; 4096], |page| *page);
         page[..image.len() as usize].to_vec()
