@@ -9,7 +9,7 @@ use isa::scan::{Class, scan};
 use wire::record::{Header, flow, kind};
 
 use super::buffer::{AHEAD, Buffer};
-use super::cut::Entry;
+use super::cut::BlockEntry;
 use crate::ring;
 use crate::thread::Thread;
 use crate::translate::block::Flavour;
@@ -88,7 +88,7 @@ pub fn emit(b: &mut Builder<'_>) {
     }
     log.end(b);
     let closed_at = b.emit.at;
-    b.flow = Some(Entry {
+    b.flow = Some(BlockEntry {
         x,
         y,
         lengths: found.instructions.iter().map(|(i, _)| i.scan.len).collect(),

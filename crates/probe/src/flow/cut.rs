@@ -9,7 +9,7 @@ use crate::translate::{self, arena, block};
 
 /// What must be known of a block to cut its entry.
 #[derive(Debug)]
-pub struct Entry {
+pub struct BlockEntry {
     /// The register that holds the buffer's position while the entry is open, and the one for addresses (`NO_REG`: none).
     pub x: Reg,
     pub y: Reg,
@@ -25,7 +25,7 @@ pub struct Entry {
     pub stubs_at: u64,
 }
 
-impl Entry {
+impl BlockEntry {
     /// How many of the block's instructions have run when `pc` is next.
     fn done(&self, start: u64, pc: u64) -> usize {
         let mut at = start;
@@ -91,7 +91,7 @@ fn cut(thread: &mut Thread, block: &Block, rip: u64, pc: u64, regs: &mut Regs) {
 }
 
 /// The entry at `flow.at` becomes one of the first `done` instructions.
-fn shorten(thread: &mut Thread, entry: &Entry, done: usize, all: usize) {
+fn shorten(thread: &mut Thread, entry: &BlockEntry, done: usize, all: usize) {
     if done == 0 {
         return;
     }

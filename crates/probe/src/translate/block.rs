@@ -50,7 +50,7 @@ pub struct Block {
     pub dead: bool,
     pub arena: u32,
     /// In flow mode: how to cut its entry.
-    pub flow: Option<Box<crate::flow::cut::Entry>>,
+    pub flow: Option<Box<crate::flow::cut::BlockEntry>>,
 }
 
 pub const NONE: u32 = u32::MAX;

@@ -37,7 +37,7 @@ pub struct Builder<'a> {
     /// Pages of the program that the block's code is on.
     pages: Vec<u64>,
     /// In flow mode: how to cut the block's entry.
-    pub flow: Option<crate::flow::cut::Entry>,
+    pub flow: Option<crate::flow::cut::BlockEntry>,
 }
 
 impl fmt::Debug for Builder<'_> {
