@@ -12,7 +12,7 @@ use crate::sys::{EFAULT, EINVAL, nr, raw};
 use crate::thread::Thread;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct SignalAction {
     action: KernelAction,
     /// False: nobody has asked yet; it is what the process inherited.
     known: bool,
@@ -20,7 +20,7 @@ struct Entry {
 
 /// The table of one process.
 #[derive(Debug)]
-pub struct Actions(Locked<[Entry; SIGNALS]>);
+pub struct Actions(Locked<[SignalAction; SIGNALS]>);
 
 const SIZE: u64 = 8;
 /// The flags that the kernel keeps (it clears unknown ones so that programs can ask for support).
@@ -37,7 +37,7 @@ const KNOWN_FLAGS: u64 = SA_NOCLDSTOP
 
 impl Actions {
     pub fn new() -> Actions {
-        let entry = Entry { action: KernelAction::default(), known: false };
+        let entry = SignalAction { action: KernelAction::default(), known: false };
         Actions(Locked::new(LockName::SignalActions, [entry; SIGNALS]))
     }
 
