@@ -19,14 +19,14 @@ use crate::words;
 /// Known findings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Baseline {
-    entries: Vec<Entry>,
+    entries: Vec<BaselineEntry>,
     /// Ids of the present run's findings that are known.
     known: BTreeSet<String>,
     gone: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct BaselineEntry {
     id: String,
     /// Of what other rules said of the same bug.
     also: Vec<String>,
@@ -87,12 +87,13 @@ impl Baseline {
 
     /// Finds out which of the run's findings are known.
     pub fn compare(&mut self, findings: &[Finding]) {
-        let mut unmet: Vec<&Entry> = self.entries.iter().collect();
+        let mut unmet: Vec<&BaselineEntry> = self.entries.iter().collect();
         self.known.clear();
         let mut others = Vec::new();
         for finding in findings {
             // A bug that another rule, or a power failure, brings to light as well is no new one.
-            let is_met = |entry: &&Entry| finding.ids().any(|id| entry.id == id.0 || entry.also.contains(&id.0));
+            let is_met =
+                |entry: &&BaselineEntry| finding.ids().any(|id| entry.id == id.0 || entry.also.contains(&id.0));
             match unmet.iter().position(is_met) {
                 Some(met) => {
                     unmet.swap_remove(met);
@@ -142,7 +143,7 @@ fn from_sarif(document: &Value) -> Result<Baseline, String> {
             let file = text(result, "/locations/0/physicalLocation/artifactLocation/uri");
             let function = text(result, "/locations/0/logicalLocations/0/name");
             let also = also(&result["properties"]);
-            entries.push(Entry { id, also, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
+            entries.push(BaselineEntry { id, also, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
         }
     }
     Ok(Baseline { entries, ..Baseline::default() })
@@ -159,7 +160,7 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
             let id = value["id"].as_str().ok_or_else(|| format!("line {}: the finding has no id", number + 1))?;
             let (file, function) = (text(&value, "/locations/0/file"), text(&value, "/locations/0/function"));
             let looks = Looks::new(text(&value, "/rule"), text(&value, "/title"), file, function);
-            entries.push(Entry { id: id.to_owned(), also: also(&value), looks });
+            entries.push(BaselineEntry { id: id.to_owned(), also: also(&value), looks });
         }
     }
     if ended {
