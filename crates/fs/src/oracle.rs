@@ -9,7 +9,7 @@
 use crate::op::Op;
 use crate::promise::{Broken, Difference, Promise};
 use crate::split;
-use crate::tree::{Body, Entry, Found, Tree};
+use crate::tree::{Body, Found, Tree, TreeEntry};
 
 /// What a file system promises.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -139,11 +139,11 @@ impl Crash<'_> {
 }
 
 /// All but the bytes as in one of both, and each byte that both have from either.
-fn mixed(before: &Entry, after: &Entry, found: &Entry) -> bool {
+fn mixed(before: &TreeEntry, after: &TreeEntry, found: &TreeEntry) -> bool {
     let (Body::File(old), Body::File(new), Body::File(now)) = (&before.body, &after.body, &found.body) else {
         return false;
     };
-    let same_but_bytes = |other: &Entry| Entry { body: other.body.clone(), ..found.clone() } == *other;
+    let same_but_bytes = |other: &TreeEntry| TreeEntry { body: other.body.clone(), ..found.clone() } == *other;
     if !same_but_bytes(before) && !same_but_bytes(after) {
         return false;
     }
@@ -207,18 +207,19 @@ pub fn judge_synced(past: &[Past<'_>], returned: bool, found: &Tree) -> Result<(
 }
 
 /// After writes that were not synced: all but the bytes as at one time, and each byte from some time; none: zero.
-fn mixes_any(found: Option<&Entry>, right: &[Option<&Found>]) -> bool {
+fn mixes_any(found: Option<&TreeEntry>, right: &[Option<&Found>]) -> bool {
     let Some(found) = found else { return false };
     let Body::File(now) = &found.body else { return false };
-    let times: Vec<&Entry> = right
+    let times: Vec<&TreeEntry> = right
         .iter()
         .filter_map(|right| match right {
             Some(Found::Entry(entry)) => Some(entry),
             _ => None,
         })
         .collect();
-    let same_but_bytes = |other: &&Entry| Entry { body: other.body.clone(), ..found.clone() } == **other;
-    let byte_at = |entry: &Entry, at: usize| entry.content().and_then(|content| content.get(at).copied()).unwrap_or(0);
+    let same_but_bytes = |other: &&TreeEntry| TreeEntry { body: other.body.clone(), ..found.clone() } == **other;
+    let byte_at =
+        |entry: &TreeEntry, at: usize| entry.content().and_then(|content| content.get(at).copied()).unwrap_or(0);
     times.iter().any(same_but_bytes)
         && now.0.iter().enumerate().all(|(at, &byte)| times.iter().any(|entry| byte_at(entry, at) == byte))
 }
@@ -255,7 +256,7 @@ fn covers(point: &Op, tree: &Tree, path: &str) -> bool {
     match point {
         Op::Sync => true,
         Op::Fsync(file) | Op::Fdatasync(file) => {
-            let same = |entry: &Entry| entry.same.as_deref() == Some(file.path.as_str());
+            let same = |entry: &TreeEntry| entry.same.as_deref() == Some(file.path.as_str());
             file.path == path || tree.entry(path).is_some_and(same)
         }
         _ => false,

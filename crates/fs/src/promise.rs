@@ -5,7 +5,7 @@ use std::fmt;
 use crate::content::Content;
 use crate::errno::Errno;
 use crate::op::Op;
-use crate::tree::{Body, Entry, Found, TreePath};
+use crate::tree::{Body, Found, TreeEntry, TreePath};
 use crate::usable::{Action, Unusable};
 
 /// A promise that does not hold.
@@ -65,7 +65,7 @@ pub enum Promise {
     Unmounts(Errno),
 }
 
-type Shown = fn(&Entry) -> String;
+type Shown = fn(&TreeEntry) -> String;
 
 /// How something differs from what it should be.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +98,7 @@ impl Difference {
             Some(Found::Entry(entry)) => Some(entry.clone()),
             _ => None,
         };
-        let expected: Vec<Entry> = right.iter().filter_map(|right| entry(*right)).collect();
+        let expected: Vec<TreeEntry> = right.iter().filter_map(|right| entry(*right)).collect();
         let Some(found) = entry(found) else { return Some(Difference::Missing) };
         if expected.is_empty() {
             return Some(Difference::Unexpected);
@@ -131,7 +131,7 @@ impl Difference {
     }
 }
 
-fn kind(entry: &Entry) -> &'static str {
+fn kind(entry: &TreeEntry) -> &'static str {
     match entry.body {
         Body::Dir => "a directory",
         Body::File(_) => "a file",

@@ -3,7 +3,7 @@
 //! what a shorter write would leave.
 
 use crate::op::Op;
-use crate::tree::{Body, Entry, Found, Tree};
+use crate::tree::{Body, Found, Tree, TreeEntry};
 
 /// The trees between before and after: what the write leaves if it ends where a page begins. In order; without both ends.
 pub fn between(op: &Op, before: &Tree, after: &Tree, page: u64) -> Vec<Tree> {
@@ -22,7 +22,7 @@ pub fn between(op: &Op, before: &Tree, after: &Tree, page: u64) -> Vec<Tree> {
 }
 
 /// Where pages begin inside what is written.
-fn of_file(old: &Entry, new: &Entry, page: u64) -> Vec<u64> {
+fn of_file(old: &TreeEntry, new: &TreeEntry, page: u64) -> Vec<u64> {
     let (Some(old), Some(new)) = (old.content(), new.content()) else { return Vec::new() };
     let differs = |at: &usize| new[*at] != old.get(*at).copied().unwrap_or(0);
     let Some(first) = (0..new.len()).find(differs) else { return Vec::new() };

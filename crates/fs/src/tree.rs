@@ -30,7 +30,7 @@ pub enum Body {
 
 /// One name in the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct Entry {
+pub struct TreeEntry {
     pub mode: u32,
     pub links: u64,
     pub owner: (u32, u32),
@@ -45,7 +45,7 @@ pub struct Entry {
 /// What was found at a path.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Found {
-    Entry(Entry),
+    Entry(TreeEntry),
     /// It is listed, but cannot be looked at.
     Unreadable(Errno),
 }
@@ -59,7 +59,7 @@ pub struct Tree {
 #[error("`{0}` is no entry of a tree")]
 pub struct BadTree(String);
 
-impl Entry {
+impl TreeEntry {
     pub fn content(&self) -> Option<&[u8]> {
         match &self.body {
             Body::File(content) => Some(&content.0),
@@ -82,7 +82,7 @@ impl Tree {
         self.entries.get(path)
     }
 
-    pub fn entry(&self, path: &str) -> Option<&Entry> {
+    pub fn entry(&self, path: &str) -> Option<&TreeEntry> {
         match self.get(path)? {
             Found::Entry(entry) => Some(entry),
             Found::Unreadable(_) => None,
@@ -131,7 +131,7 @@ impl fmt::Display for TreeLine<'_> {
             Found::Unreadable(errno) => return write!(f, "error {} {errno}", escaped(self.path)),
             Found::Entry(entry) => entry,
         };
-        let Entry { mode, links, owner: (user, group), size, .. } = entry;
+        let TreeEntry { mode, links, owner: (user, group), size, .. } = entry;
         write!(f, "{} {} mode={mode:o} links={links} owner={user}:{group}", entry.kind(), escaped(self.path))?;
         if entry.body != Body::Dir {
             write!(f, " size={size}")?;
@@ -157,7 +157,7 @@ fn parse(line: &str) -> Option<(TreePath, Found)> {
     if kind == "error" {
         return Some((path, Found::Unreadable(Errno::of_name(words.next()?)?)));
     }
-    let mut entry = Entry {
+    let mut entry = TreeEntry {
         mode: 0,
         links: 0,
         owner: (0, 0),

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::content::Content;
 use crate::errno::Errno;
 use crate::sys::{self, Result};
-use crate::tree::{Body, Entry, Found, Tree};
+use crate::tree::{Body, Found, Tree, TreeEntry};
 
 /// A file that says it is larger is not read: no workload makes one.
 const LARGEST: u64 = 64 << 20;
@@ -53,7 +53,7 @@ impl Walk {
         }
     }
 
-    fn look(&mut self, path: &Path, name: &str) -> Result<Entry> {
+    fn look(&mut self, path: &Path, name: &str) -> Result<TreeEntry> {
         let c_path = sys::c_path(path)?;
         let stat = sys::lstat(&c_path)?;
         let body = match stat.st_mode & libc::S_IFMT {
@@ -65,7 +65,7 @@ impl Walk {
         if body != Body::Dir && stat.st_nlink > 1 {
             self.inodes.entry(stat.st_ino).or_default().push(name.to_owned());
         }
-        Ok(Entry {
+        Ok(TreeEntry {
             mode: stat.st_mode & 0o7777,
             links: stat.st_nlink,
             owner: (stat.st_uid, stat.st_gid),
