@@ -17,7 +17,7 @@ use super::keys::{GROUP, KEPT, Keys, fields};
 use super::link::{Link, LinkError};
 use super::store::{self, StoreError};
 use super::survey::{Standing, workers_alive};
-use super::units::{Entry, text};
+use super::units::{UnitEntry, text};
 use crate::blob::BlobId;
 use crate::dispatch::{Campaign, CampaignError, Dispatch, Fate, SetAside, Watch};
 
@@ -245,7 +245,7 @@ impl Coordinator {
             true => {
                 let range: StreamRangeReply =
                     self.link.query(cmd("XRANGE").arg(self.keys.units()).arg("-").arg("+"))?;
-                Some(range.ids.iter().filter_map(Entry::of).map(|entry| entry.unit).collect())
+                Some(range.ids.iter().filter_map(UnitEntry::of).map(|entry| entry.unit).collect())
             }
             false => None,
         };
@@ -261,7 +261,7 @@ impl Coordinator {
         for chunk in missing.chunks(AT_ONCE) {
             let mut adding = pipe();
             for (number, unit) in chunk {
-                adding.add_command(Entry::add(&self.keys, unit, &self.list, 0, &units[*number])).ignore();
+                adding.add_command(UnitEntry::add(&self.keys, unit, &self.list, 0, &units[*number])).ignore();
             }
             let () = self.link.pipeline(&adding)?;
         }

@@ -15,7 +15,7 @@ use super::keys::{GROUP, KEPT, Keys, fields};
 use super::link::{Link, LinkError, is_forgotten};
 use super::store::{self, StoreError};
 use super::survey::Standing;
-use super::units::{Entry, text};
+use super::units::{UnitEntry, text};
 use crate::blob::BlobId;
 use crate::dispatch::SetAside;
 
@@ -253,7 +253,7 @@ impl Hand<'_> {
     }
 
     /// A unit, and how many workers were lost with it.
-    fn next(&mut self) -> Result<Option<(Entry, u64)>, LinkError> {
+    fn next(&mut self) -> Result<Option<(UnitEntry, u64)>, LinkError> {
         if self.claimed.elapsed() > self.lease / 2
             && let Some(entry) = self.claim()?
         {
@@ -263,15 +263,15 @@ impl Hand<'_> {
         read.arg("GROUP").arg(GROUP).arg(&self.consumer).arg("COUNT").arg(1).arg("BLOCK").arg(WAIT.as_millis() as u64);
         let reply: Option<StreamReadReply> = self.link.query(read.arg("STREAMS").arg(self.keys.units()).arg(">"))?;
         let entry = reply.into_iter().flat_map(|reply| reply.keys).flat_map(|key| key.ids).next();
-        Ok(entry.and_then(|entry| Entry::of(&entry)).map(|entry| (entry, 0)))
+        Ok(entry.and_then(|entry| UnitEntry::of(&entry)).map(|entry| (entry, 0)))
     }
 
     /// A unit whose worker has been silent for longer than its lease.
-    fn claim(&mut self) -> Result<Option<(Entry, u64)>, LinkError> {
+    fn claim(&mut self) -> Result<Option<(UnitEntry, u64)>, LinkError> {
         let mut claim = cmd("XAUTOCLAIM");
         claim.arg(self.keys.units()).arg(GROUP).arg(&self.consumer).arg(self.lease.as_millis() as u64);
         let reply: StreamAutoClaimReply = self.link.query(claim.arg("0-0").arg("COUNT").arg(1))?;
-        let Some(entry) = reply.claimed.iter().find_map(Entry::of) else {
+        let Some(entry) = reply.claimed.iter().find_map(UnitEntry::of) else {
             self.claimed = Instant::now();
             return Ok(None);
         };
@@ -282,7 +282,7 @@ impl Hand<'_> {
         Ok(Some((entry, delivered.saturating_sub(1))))
     }
 
-    fn perform(&mut self, performer: &mut dyn Performer, entry: &Entry, lost: u64) -> Result<(), CrewError> {
+    fn perform(&mut self, performer: &mut dyn Performer, entry: &UnitEntry, lost: u64) -> Result<(), CrewError> {
         if lost + entry.failed >= MOST_LOST {
             return Ok(self.set_aside(entry, lost)?);
         }
@@ -316,7 +316,7 @@ impl Hand<'_> {
         handed
     }
 
-    fn hand_in(&mut self, entry: &Entry, performed: &Performed) -> Result<(), CrewError> {
+    fn hand_in(&mut self, entry: &UnitEntry, performed: &Performed) -> Result<(), CrewError> {
         let keys = self.keys;
         let hash = if performed.is_partial { keys.partial() } else { keys.done() };
         let mut all = pipe();
@@ -334,7 +334,7 @@ impl Hand<'_> {
     }
 
     /// Its fate is known: it leaves the stream, and everybody hears of it.
-    fn announce(&self, all: &mut redis::Pipeline, entry: &Entry) {
+    fn announce(&self, all: &mut redis::Pipeline, entry: &UnitEntry) {
         let (units, news) = (self.keys.units(), self.keys.news());
         all.cmd("XADD").arg(&news).arg("*").arg("u").arg(&entry.unit).arg("c").arg(&self.consumer).ignore();
         all.cmd("EXPIRE").arg(&news).arg(KEPT).ignore();
@@ -342,7 +342,7 @@ impl Hand<'_> {
         all.cmd("XDEL").arg(&units).arg(&entry.place).ignore();
     }
 
-    fn give_back(&mut self, entry: &Entry, lost: u64, why: &str) -> Result<(), CrewError> {
+    fn give_back(&mut self, entry: &UnitEntry, lost: u64, why: &str) -> Result<(), CrewError> {
         let (failures, units) = (self.keys.failures(&entry.unit), self.keys.units());
         let () = self.link.pipeline(
             pipe()
@@ -360,7 +360,7 @@ impl Hand<'_> {
         }
         let mut all = pipe();
         all.atomic()
-            .add_command(Entry::add(self.keys, &entry.unit, &entry.list, lost + entry.failed + 1, &entry.work))
+            .add_command(UnitEntry::add(self.keys, &entry.unit, &entry.list, lost + entry.failed + 1, &entry.work))
             .ignore();
         all.cmd("XACK").arg(&units).arg(GROUP).arg(&entry.place).ignore();
         all.cmd("XDEL").arg(&units).arg(&entry.place).ignore();
@@ -368,7 +368,7 @@ impl Hand<'_> {
         Ok(())
     }
 
-    fn set_aside(&mut self, entry: &Entry, lost: u64) -> Result<(), LinkError> {
+    fn set_aside(&mut self, entry: &UnitEntry, lost: u64) -> Result<(), LinkError> {
         let failures: Vec<String> =
             self.link.query(cmd("LRANGE").arg(self.keys.failures(&entry.unit)).arg(0).arg(-1))?;
         let lost = (lost + entry.failed).saturating_sub(failures.len() as u64).max(lost);

@@ -9,7 +9,7 @@ use super::keys::Keys;
 
 /// A unit as it waits, or as a worker has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct UnitEntry {
     /// Its place in the stream.
     pub place: String,
     /// Its hash.
@@ -21,7 +21,7 @@ pub(super) struct Entry {
     pub work: Vec<u8>,
 }
 
-impl Entry {
+impl UnitEntry {
     pub fn add(keys: &Keys, unit: &str, list: &str, failed: u64, work: &[u8]) -> Cmd {
         let mut add = cmd("XADD");
         add.arg(keys.units()).arg("*").arg("u").arg(unit).arg("l").arg(list).arg("f").arg(failed).arg("w").arg(work);
@@ -29,9 +29,9 @@ impl Entry {
     }
 
     /// None if it is none of ours.
-    pub fn of(entry: &StreamId) -> Option<Entry> {
+    pub fn of(entry: &StreamId) -> Option<UnitEntry> {
         let field = |name: &str| text(&entry.map, name);
-        Some(Entry {
+        Some(UnitEntry {
             place: entry.id.clone(),
             unit: field("u")?,
             list: field("l")?,
