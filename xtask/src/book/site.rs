@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 
 use super::links::{Link, links};
 use super::page::{place, render};
-use super::summary::{Entry, entries, side_bar};
+use super::summary::{SummaryEntry, entries, side_bar};
 
 const SUMMARY: &str = "docs/SUMMARY.md";
 
@@ -35,7 +35,7 @@ impl Site {
         fs::read_to_string(&path).with_context(|| path.display().to_string())
     }
 
-    pub fn summary(&self) -> anyhow::Result<Vec<Entry>> {
+    pub fn summary(&self) -> anyhow::Result<Vec<SummaryEntry>> {
         Ok(entries(Path::new(SUMMARY), &self.read(Path::new(SUMMARY))?))
     }
 
@@ -52,8 +52,8 @@ impl Site {
     pub fn write(&self, out: &Path) -> anyhow::Result<Written> {
         let entries = self.summary()?;
         let listed = entries.iter().filter_map(|entry| match entry {
-            Entry::Page { file, .. } => Some(file.clone()),
-            Entry::Part(_) => None,
+            SummaryEntry::Page { file, .. } => Some(file.clone()),
+            SummaryEntry::Part(_) => None,
         });
         let mut waiting: Vec<PathBuf> = listed.collect();
         let first = waiting.first().cloned().context("docs/SUMMARY.md lists no page")?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::links::{Link, links, relative};
 use super::page::headings;
 use super::site::{Site, is_page};
-use super::summary::{Entry, entries, side_bar};
+use super::summary::{SummaryEntry, entries, side_bar};
 
 /// Folders with Markdown; the root's own files come with them.
 const FOLDERS: [&str; 4] = ["docs", "bench", "targets", "crates/lint/explain"];
@@ -65,7 +65,7 @@ fn every_page_is_in_the_side_bar_once() {
     let site = Site::of_this_repository();
     let mut listed = Vec::new();
     for entry in site.summary().unwrap() {
-        if let Entry::Page { file, title, .. } = entry {
+        if let SummaryEntry::Page { file, title, .. } = entry {
             assert!(!title.is_empty(), "{} has no title in docs/SUMMARY.md", file.display());
             listed.push(file);
         }
