@@ -7,7 +7,7 @@
 
 use crate::needs::Model;
 use crate::op::{Allocate, File, Offset, Op, Path, Way};
-use crate::workload::Workload;
+use crate::workload::FsWorkload;
 
 const FILES: [&str; 2] = ["foo", "A/foo"];
 const SECOND_FILES: [&str; 3] = ["bar", "A/bar", "A/C/bar"];
@@ -36,7 +36,7 @@ impl Set {
     }
 
     /// All workloads of the set, in order.
-    pub fn workloads(self) -> Box<dyn Iterator<Item = Workload>> {
+    pub fn workloads(self) -> Box<dyn Iterator<Item = FsWorkload>> {
         match self {
             Set::Seq1 => sequences(self, operations(), 1),
             Set::Seq2 => sequences(self, operations(), 2),
@@ -127,7 +127,7 @@ fn core() -> Vec<Op> {
     direct_writes().chain(links()).chain(unlinks()).chain(renames()).collect()
 }
 
-fn sequences(set: Set, operations: Vec<Op>, length: u32) -> Box<dyn Iterator<Item = Workload>> {
+fn sequences(set: Set, operations: Vec<Op>, length: u32) -> Box<dyn Iterator<Item = FsWorkload>> {
     let count = operations.len();
     Box::new((0..count.pow(length)).map(move |number| {
         let digit = |place: u32| number / count.pow(length - 1 - place) % count;
@@ -137,7 +137,7 @@ fn sequences(set: Set, operations: Vec<Op>, length: u32) -> Box<dyn Iterator<Ite
 }
 
 /// These operations with all that they need; the last one is crashed.
-fn workload(name: String, ops: &[Op]) -> Workload {
+fn workload(name: String, ops: &[Op]) -> FsWorkload {
     let mut model = Model::default();
     let mut setup = Vec::new();
     for op in ops {
@@ -150,12 +150,12 @@ fn workload(name: String, ops: &[Op]) -> Workload {
         setup.push(op);
     }
     let last = setup.pop().expect("a sequence has an operation");
-    Workload::with_last(name, setup, last)
+    FsWorkload::with_last(name, setup, last)
 }
 
 /// For file systems that need fsync: more operations, each followed by a persistence point, which is what is crashed. What was made
 /// for the operation is durable before it.
-fn fsync() -> impl Iterator<Item = Workload> {
+fn fsync() -> impl Iterator<Item = FsWorkload> {
     let attributes = FILES.into_iter().flat_map(|path| {
         let (path, name) = (owned(path), "user.a".to_owned());
         [Op::Setxattr { path: path.clone(), name: name.clone(), value: "one".into() }, Op::Removexattr { path, name }]
@@ -172,7 +172,7 @@ fn fsync() -> impl Iterator<Item = Workload> {
         let mut workload = workload(format!("{}/{number}", Set::Fsync.name()), &[op]);
         let operation = workload.steps.pop().expect("a workload has an operation").op;
         let setup = workload.steps.into_iter().map(|step| step.op).chain([Op::Sync, operation]);
-        Workload::with_last(workload.name, setup.collect(), point)
+        FsWorkload::with_last(workload.name, setup.collect(), point)
     })
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use crate::generate::Generator;
-use crate::workload::Workload;
+use crate::workload::FsWorkload;
 
 /// A transition between two PM operations of a file system, by their code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -24,7 +24,7 @@ pub enum Reached {
 pub struct RandomWorkloads {
     generator: Generator,
     made: u64,
-    parents: Vec<Workload>,
+    parents: Vec<FsWorkload>,
     known: HashSet<Transition>,
 }
 
@@ -34,7 +34,7 @@ impl RandomWorkloads {
     }
 
     /// The next workloads: two of three are children, if there are parents.
-    pub fn next(&mut self, count: usize) -> Vec<Workload> {
+    pub fn next(&mut self, count: usize) -> Vec<FsWorkload> {
         let make = |_| {
             let number = self.made;
             self.made += 1;
@@ -48,7 +48,7 @@ impl RandomWorkloads {
 
     /// Those that did something new, given what each did; they become parents. Power fails only in steps that did, if it is known
     /// which: a crash elsewhere shows what another workload has shown.
-    pub fn keep(&mut self, workloads: Vec<(Workload, Reached)>) -> Vec<Workload> {
+    pub fn keep(&mut self, workloads: Vec<(FsWorkload, Reached)>) -> Vec<FsWorkload> {
         let mut kept = Vec::new();
         for (workload, reached) in workloads {
             let mut crashed = workload.clone();
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(kept, [first[0].clone(), first[2].clone()]);
         assert_eq!((campaign.transitions(), campaign.made()), (2, 3));
         let children = campaign.next(30);
-        let grew = |workload: &Workload| workload.name.contains('+');
+        let grew = |workload: &FsWorkload| workload.name.contains('+');
         assert!(children.iter().filter(|workload| grew(workload)).count() >= 20);
         let mut again = RandomWorkloads::new(Generator { seed: 3, operations: 6, fsync: false });
         assert_eq!(again.next(3), first, "the same seed makes the same workloads");
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn power_fails_where_something_new_is_done() {
         let mut campaign = RandomWorkloads::new(Generator { seed: 3, operations: 6, fsync: false });
-        let workloads = Workload::parse_all("workload a\ncreat foo\ncrash unlink foo\ncrash mkdir A\n").unwrap();
+        let workloads = FsWorkload::parse_all("workload a\ncreat foo\ncrash unlink foo\ncrash mkdir A\n").unwrap();
         let did = |numbers: [u64; 3]| Reached::Steps(numbers.map(|number| vec![Transition(number)]).to_vec());
         let mut marked = |numbers: [u64; 3]| {
             let kept = campaign.keep(vec![(workloads[0].clone(), did(numbers))]);

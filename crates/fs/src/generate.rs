@@ -3,7 +3,7 @@
 
 use crate::needs::Model;
 use crate::op::{Allocate, Fd, File, Offset, Op, Path, Way};
-use crate::workload::{Step, Workload};
+use crate::workload::{FsWorkload, Step};
 
 const NAMES: [&str; 8] = ["foo", "bar", "A/foo", "A/bar", "A/C/bar", "B/foo", "B/bar", "baz"];
 const DIRS: [&str; 3] = ["A", "B", "A/C"];
@@ -45,7 +45,7 @@ impl Random {
 
 impl Generator {
     /// The workload with this number: the same for the same generator.
-    pub fn workload(&self, number: u64) -> Workload {
+    pub fn workload(&self, number: u64) -> FsWorkload {
         let mut random = Random(self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number);
         random.next();
         let mut model = Model::default();
@@ -59,11 +59,11 @@ impl Generator {
             let crash = !matches!(op, Op::Open { .. } | Op::Close(_));
             steps.push(Step { op, crash });
         }
-        Workload { name: format!("fuzz-{}/{number}", self.seed), steps }
+        FsWorkload { name: format!("fuzz-{}/{number}", self.seed), steps }
     }
 
     /// A workload like one of the parents: some operations left out, repeated, put elsewhere, or new; or two parents in one.
-    pub fn child(&self, parents: &[Workload], number: u64) -> Workload {
+    pub fn child(&self, parents: &[FsWorkload], number: u64) -> FsWorkload {
         let mut random = Random(self.seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ number);
         random.next();
         let parent = random.pick(parents);
@@ -98,7 +98,7 @@ impl Generator {
     }
 
     /// These operations, with what they need.
-    fn built(&self, name: String, ops: Vec<Op>) -> Workload {
+    fn built(&self, name: String, ops: Vec<Op>) -> FsWorkload {
         let mut model = Model::default();
         let mut steps: Vec<Step> = Vec::new();
         for op in ops {
@@ -108,7 +108,7 @@ impl Generator {
             steps.push(Step { op, crash });
         }
         // Names of children of children would grow.
-        Workload { name: name.chars().take(40).collect(), steps }
+        FsWorkload { name: name.chars().take(40).collect(), steps }
     }
 
     fn operation(&self, random: &mut Random, model: &mut Model) -> Op {
@@ -213,7 +213,7 @@ mod tests {
     fn generated_workloads_survive_as_text_and_have_what_no_bounded_set_has() {
         let generator = Generator { seed: 1, operations: 20, fsync: true };
         let text: String = (0..50).map(|number| generator.workload(number).to_string()).collect();
-        let workloads = Workload::parse_all(&text).unwrap();
+        let workloads = FsWorkload::parse_all(&text).unwrap();
         assert_eq!(workloads.len(), 50);
         let odd = |op: &Op| matches!(op, Op::Write { at: Offset::At(at), len, .. } if at % 8 != 0 && len % 8 != 0);
         let by_descriptor = |op: &Op| matches!(op, Op::Truncate { file: File { fd: Some(_), .. }, .. });

@@ -22,7 +22,7 @@ pub struct Step {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub struct Workload {
+pub struct FsWorkload {
     pub name: String,
     pub steps: Vec<Step>,
 }
@@ -35,29 +35,29 @@ pub enum BadWorkload {
     Empty,
 }
 
-impl Workload {
+impl FsWorkload {
     /// Operations that are only there for the last.
-    pub fn with_last(name: impl Into<String>, setup: Vec<Op>, last: Op) -> Workload {
+    pub fn with_last(name: impl Into<String>, setup: Vec<Op>, last: Op) -> FsWorkload {
         let setup = setup.into_iter().map(|op| Step { op, crash: false });
-        Workload { name: name.into(), steps: setup.chain([Step { op: last, crash: true }]).collect() }
+        FsWorkload { name: name.into(), steps: setup.chain([Step { op: last, crash: true }]).collect() }
     }
 
     /// All workloads of a text.
-    pub fn parse_all(text: &str) -> Result<Vec<Workload>, BadWorkload> {
-        let mut workloads: Vec<Workload> = Vec::new();
+    pub fn parse_all(text: &str) -> Result<Vec<FsWorkload>, BadWorkload> {
+        let mut workloads: Vec<FsWorkload> = Vec::new();
         for (number, line) in (1..).zip(text.lines()) {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             if let Some(name) = line.strip_prefix("workload ") {
-                workloads.push(Workload { name: name.trim().to_owned(), steps: Vec::new() });
+                workloads.push(FsWorkload { name: name.trim().to_owned(), steps: Vec::new() });
                 continue;
             }
             let (crash, operation) = line.strip_prefix("crash ").map_or((false, line), |rest| (true, rest));
             let op = operation.parse().map_err(|source| BadWorkload::Op { line: number, source })?;
             if workloads.is_empty() {
-                workloads.push(Workload { name: "1".into(), steps: Vec::new() });
+                workloads.push(FsWorkload { name: "1".into(), steps: Vec::new() });
             }
             workloads.last_mut().expect("one was just made").steps.push(Step { op, crash });
         }
@@ -71,7 +71,7 @@ impl Workload {
     }
 
     /// All workloads one after the other on one file system, each beginning with an empty tree: one recording serves them all.
-    pub fn chain(workloads: &[Workload]) -> Vec<Step> {
+    pub fn chain(workloads: &[FsWorkload]) -> Vec<Step> {
         let mut steps = Vec::new();
         for workload in workloads {
             if !steps.is_empty() {
@@ -83,9 +83,9 @@ impl Workload {
     }
 }
 
-impl Workload {
+impl FsWorkload {
     /// Where each lies in the chain of all.
-    pub fn places(workloads: &[Workload]) -> Vec<std::ops::Range<usize>> {
+    pub fn places(workloads: &[FsWorkload]) -> Vec<std::ops::Range<usize>> {
         let mut places = Vec::new();
         let mut at = 0;
         for workload in workloads {
@@ -97,7 +97,7 @@ impl Workload {
     }
 }
 
-impl fmt::Display for Workload {
+impl fmt::Display for FsWorkload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "workload {}", self.name)?;
         self.steps.iter().try_for_each(|step| writeln!(f, "{step}"))
@@ -118,20 +118,20 @@ mod tests {
     #[test]
     fn text_gives_the_workloads_back() {
         let text = "workload a\nmkdir A\ncrash rename A B\nworkload b\ncrash creat foo\n";
-        let workloads = Workload::parse_all(text).unwrap();
-        assert_eq!(workloads.iter().map(Workload::to_string).collect::<String>(), text);
-        let chained: Vec<String> = Workload::chain(&workloads).iter().map(Step::to_string).collect();
+        let workloads = FsWorkload::parse_all(text).unwrap();
+        assert_eq!(workloads.iter().map(FsWorkload::to_string).collect::<String>(), text);
+        let chained: Vec<String> = FsWorkload::chain(&workloads).iter().map(Step::to_string).collect();
         assert_eq!(chained, ["mkdir A", "crash rename A B", "reset", "crash creat foo"]);
-        assert_eq!(Workload::places(&workloads), [0..2, 3..4]);
+        assert_eq!(FsWorkload::places(&workloads), [0..2, 3..4]);
     }
 
     #[test]
     fn unmarked_operations_are_all_crashed() {
-        let workloads = Workload::parse_all("# mine\n\ncreat foo\nunlink foo\n").unwrap();
+        let workloads = FsWorkload::parse_all("# mine\n\ncreat foo\nunlink foo\n").unwrap();
         assert_eq!(workloads.len(), 1);
         assert!(workloads[0].steps.iter().all(|step| step.crash));
-        assert_eq!(Workload::parse_all("# nothing\n"), Err(BadWorkload::Empty));
-        let error = Workload::parse_all("creat foo\nfly\n").unwrap_err();
+        assert_eq!(FsWorkload::parse_all("# nothing\n"), Err(BadWorkload::Empty));
+        let error = FsWorkload::parse_all("creat foo\nfly\n").unwrap_err();
         assert!(error.to_string().starts_with("line 2: `fly`"), "{error}");
     }
 }

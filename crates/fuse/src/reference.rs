@@ -284,7 +284,7 @@ impl Reference {
 
 #[cfg(test)]
 mod tests {
-    use fs::workload::Workload;
+    use fs::workload::FsWorkload;
 
     use super::*;
 
@@ -292,7 +292,7 @@ mod tests {
     const FOO: &str = "file foo mode=644 links=1 owner=0:0 size=0 content=none\n";
 
     fn steps() -> Vec<Step> {
-        Workload::chain(&Workload::parse_all("creat bar\nunlink bar\ncrash creat foo\n").unwrap())
+        FsWorkload::chain(&FsWorkload::parse_all("creat bar\nunlink bar\ncrash creat foo\n").unwrap())
     }
 
     #[test]

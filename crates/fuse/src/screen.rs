@@ -14,7 +14,7 @@ use fs::content::Seed;
 use fs::execute::Answer;
 use fs::op::{File, Offset, Op, Way};
 use fs::usable::Growth;
-use fs::workload::{Step, Workload};
+use fs::workload::{FsWorkload, Step};
 use recover::command::Command;
 use recover::limits::Limits;
 use recover::native::{Native, PoolFile, Session};
@@ -50,7 +50,7 @@ pub struct LeftOut {
 /// What is left of a workload: nothing, if there were too many faults.
 #[derive(Debug)]
 pub struct Screened {
-    pub workload: Option<Workload>,
+    pub workload: Option<FsWorkload>,
     pub left_out: Vec<LeftOut>,
 }
 
@@ -84,15 +84,15 @@ impl Screen {
     }
 
     /// The workloads without what fails. One run for all of them, if nothing does.
-    pub fn all(&self, workloads: Vec<Workload>) -> Result<Vec<Screened>, ReferenceError> {
-        if self.fault(&Workload::chain(&workloads))?.is_none() {
+    pub fn all(&self, workloads: Vec<FsWorkload>) -> Result<Vec<Screened>, ReferenceError> {
+        if self.fault(&FsWorkload::chain(&workloads))?.is_none() {
             let clean = |workload| Screened { workload: Some(workload), left_out: Vec::new() };
             return Ok(workloads.into_iter().map(clean).collect());
         }
         workloads.into_iter().map(|workload| self.one(workload)).collect()
     }
 
-    fn one(&self, mut workload: Workload) -> Result<Screened, ReferenceError> {
+    fn one(&self, mut workload: FsWorkload) -> Result<Screened, ReferenceError> {
         let mut left_out = Vec::new();
         while left_out.len() < MOST_FAULTS && workload.steps.iter().any(|step| step.crash) {
             let Some(fault) = self.fault(&workload.steps)? else {

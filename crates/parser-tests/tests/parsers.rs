@@ -64,7 +64,7 @@ fn suppressions() {
 
 #[test]
 fn workloads_of_system_calls() {
-    text("fs-workload", |input| drop(::fs::workload::Workload::parse_all(input)));
+    text("fs-workload", |input| drop(::fs::workload::FsWorkload::parse_all(input)));
 }
 
 /// What is read is written as it was, so that trees compare.
@@ -285,8 +285,8 @@ fn crashes_of_file_systems() {
 
 #[test]
 fn answers_of_file_systems() {
-    let steps = ::fs::workload::Workload::parse_all("creat bar\nunlink bar\ncrash creat foo\n").expect("a workload");
-    let steps = ::fs::workload::Workload::chain(&steps);
+    let steps = ::fs::workload::FsWorkload::parse_all("creat bar\nunlink bar\ncrash creat foo\n").expect("a workload");
+    let steps = ::fs::workload::FsWorkload::chain(&steps);
     let case = corpus(&Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/fuse-case")).remove(0);
     let case = fuse::case::Case::of_text(&String::from_utf8_lossy(&case)).expect("a case");
     text("fuse-answers", |input| {

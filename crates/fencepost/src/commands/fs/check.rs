@@ -15,7 +15,7 @@ use fs::campaign::RandomWorkloads;
 use fs::generate::Generator;
 use fs::oracle::Promises;
 use fs::usable::Growth;
-use fs::workload::Workload;
+use fs::workload::FsWorkload;
 use record::stop::StopRequest;
 use report::words;
 
@@ -198,7 +198,7 @@ impl FsCheck {
         let is_over = || is_stopped() || deadline.is_some_and(|end| Instant::now() >= end);
         let (mut count, mut interrupted) = (0, false);
         // Parts of a batch that could not be checked as a whole, and what each may take.
-        let mut parts: Vec<(Vec<Workload>, Option<Duration>)> = Vec::new();
+        let mut parts: Vec<(Vec<FsWorkload>, Option<Duration>)> = Vec::new();
         while !interrupted && (!parts.is_empty() || workloads.peek().is_some()) {
             let (batch, share) = match (parts.pop(), &mut campaign) {
                 (Some(part), _) => part,
@@ -306,24 +306,24 @@ impl FsCheck {
         Ok(Place::Fuse(Laboratory::open(&file_system)?))
     }
 
-    pub(super) fn workloads(&self) -> Result<Box<dyn Iterator<Item = Workload>>, String> {
+    pub(super) fn workloads(&self) -> Result<Box<dyn Iterator<Item = FsWorkload>>, String> {
         if let Some(file) = &self.ops {
             let text =
                 std::fs::read_to_string(file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
-            let workloads = Workload::parse_all(&text).map_err(|error| format!("{}: {error}", file.display()))?;
+            let workloads = FsWorkload::parse_all(&text).map_err(|error| format!("{}: {error}", file.display()))?;
             return Ok(Box::new(workloads.into_iter()));
         }
         if let Some(amount) = self.fuzz {
             // Only their number: they are made when it is known what those before them reached.
-            return Ok(Box::new(amount.numbers().map(|_| Workload::default())));
+            return Ok(Box::new(amount.numbers().map(|_| FsWorkload::default())));
         }
         let default = if self.needs_fsync { Set::Fsync } else { Set::Seq1 };
         Ok(self.ace.map_or(default, Set::from).workloads())
     }
 
-    pub(super) fn batch_of(&self, workloads: &[Workload]) -> Batch {
+    pub(super) fn batch_of(&self, workloads: &[FsWorkload]) -> Batch {
         Batch {
-            steps: Workload::chain(workloads),
+            steps: FsWorkload::chain(workloads),
             promises: Promises {
                 atomic_writes: self.atomic_writes,
                 // A preloaded library and a kernel get a write as the program makes it.
@@ -388,7 +388,7 @@ fn kept(
     screening: &mut Screening,
     place: &mut Place,
     count: usize,
-) -> Result<Vec<Workload>, Failed> {
+) -> Result<Vec<FsWorkload>, Failed> {
     let made = screening.screened(campaign.next(count))?;
     if made.is_empty() {
         return Ok(made);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use clap::Args;
 use fs::campaign::Reached;
-use fs::workload::Workload;
+use fs::workload::FsWorkload;
 use fuse::judge::TreeJudge;
 use operation::boundaries::{BoundarySource, OperationBoundaries};
 use recover::command::Command;
@@ -278,11 +278,11 @@ impl GuestLaboratory {
     }
 
     /// Which edges of the file system's code each of these workloads takes.
-    pub fn coverage(&mut self, workloads: &[Workload]) -> Result<Vec<Reached>, Failed> {
-        let edges = self.laboratory.coverage(&Workload::chain(workloads)).map_err(failed)?;
+    pub fn coverage(&mut self, workloads: &[FsWorkload]) -> Result<Vec<Reached>, Failed> {
+        let edges = self.laboratory.coverage(&FsWorkload::chain(workloads)).map_err(failed)?;
         // Not by step: what the kernel does later for an earlier step is counted for another.
         let of = |steps: std::ops::Range<usize>| Reached::Whole(edges.get(steps).unwrap_or_default().concat());
-        Ok(Workload::places(workloads).into_iter().map(of).collect())
+        Ok(FsWorkload::places(workloads).into_iter().map(of).collect())
     }
 }
 

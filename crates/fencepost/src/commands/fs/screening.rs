@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use fs::workload::Workload;
+use fs::workload::FsWorkload;
 use fuse::screen::{LeftOut, Screen};
 
 use super::check::Failed;
@@ -25,7 +25,7 @@ impl Screening {
     }
 
     /// What is left of these.
-    pub fn screened(&mut self, workloads: Vec<Workload>) -> Result<Vec<Workload>, Failed> {
+    pub fn screened(&mut self, workloads: Vec<FsWorkload>) -> Result<Vec<FsWorkload>, Failed> {
         let Some(screen) = &self.screen else { return Ok(workloads) };
         let all = screen.all(workloads).map_err(|error| Failed::Usage(error.to_string()))?;
         let mut kept = Vec::new();

@@ -16,7 +16,7 @@ use finding::finding::Location;
 use fs::campaign::Reached;
 use fs::oracle::Promises;
 use fs::usable::Growth;
-use fs::workload::{Step, Workload};
+use fs::workload::{FsWorkload, Step};
 use fuse::coverage::transitions;
 use fuse::judge::TreeJudge;
 use fuse::mounting::{self, Mounting};
@@ -310,11 +310,11 @@ impl Laboratory {
     }
 
     /// What the file system does to PM in each step of these workloads.
-    pub fn coverage(&self, workloads: &[Workload]) -> Result<Vec<Reached>, Failed> {
-        let (reader, boundaries, _) = self.recorded(&Workload::chain(workloads))?;
+    pub fn coverage(&self, workloads: &[FsWorkload]) -> Result<Vec<Reached>, Failed> {
+        let (reader, boundaries, _) = self.recorded(&FsWorkload::chain(workloads))?;
         let step = |number: usize| transitions(&reader, &boundaries, number..number + 1);
         let steps = |place: std::ops::Range<usize>| place.map(step).collect::<Result<_, _>>().map(Reached::Steps);
-        let covered: Result<_, trace::ReadError> = Workload::places(workloads).into_iter().map(steps).collect();
+        let covered: Result<_, trace::ReadError> = FsWorkload::places(workloads).into_iter().map(steps).collect();
         covered.map_err(|error| Failed::Usage(error.to_string()))
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use check::checked::Checked;
 use finding::evidence::Evidence;
 use finding::finding::{Finding, FindingId, Location};
-use fs::workload::Workload;
+use fs::workload::FsWorkload;
 use operation::boundaries::OperationBoundaries;
 use trace::event::EventId;
 use verdict::position::CrashPosition;
@@ -45,7 +45,7 @@ impl Shorten<'_> {
     pub fn all(
         &mut self,
         checked: &mut Checked,
-        workloads: &[Workload],
+        workloads: &[FsWorkload],
         boundaries: &OperationBoundaries,
     ) -> Result<(), Failed> {
         let end = self.time.map(|time| Instant::now() + time);
@@ -109,9 +109,9 @@ struct Try<'a, 'b> {
 
 impl Try<'_, '_> {
     /// The workload with as few operations as show the finding, and how that shows it.
-    fn shortest(&mut self, workload: &Workload, step: usize) -> (Workload, Option<Told>) {
+    fn shortest(&mut self, workload: &FsWorkload, step: usize) -> (FsWorkload, Option<Told>) {
         // What comes after the crash has no part in it, and power need not fail anywhere else.
-        let mut first = Workload { name: workload.name.clone(), steps: workload.steps[..=step].to_vec() };
+        let mut first = FsWorkload { name: workload.name.clone(), steps: workload.steps[..=step].to_vec() };
         first.steps.iter_mut().enumerate().for_each(|(number, other)| other.crash = number == step);
         let Some(told) = self.still(&first) else { return (workload.clone(), None) };
         let (mut shortest, mut told) = (first, told);
@@ -134,7 +134,7 @@ impl Try<'_, '_> {
     }
 
     /// The finding, if this workload alone shows it; none when there is no more time. Its bundle takes the place of the one before.
-    fn still(&mut self, workload: &Workload) -> Option<Told> {
+    fn still(&mut self, workload: &FsWorkload) -> Option<Told> {
         let is_late = self.end.is_some_and(|end| Instant::now() >= end);
         if self.left == 0 || is_late || (self.shorten.is_over)() {
             return None;
@@ -156,15 +156,15 @@ impl Try<'_, '_> {
 
 /// The workload in which the crash came, and in which step of it.
 fn of_event<'a>(
-    workloads: &'a [Workload],
+    workloads: &'a [FsWorkload],
     boundaries: &OperationBoundaries,
     at: EventId,
-) -> Option<(&'a Workload, usize)> {
+) -> Option<(&'a FsWorkload, usize)> {
     let number = match boundaries.position(at) {
         CrashPosition::Before => return None,
         CrashPosition::During(number) | CrashPosition::After(number) => number,
     };
-    let places = Workload::places(workloads);
+    let places = FsWorkload::places(workloads);
     let found = workloads.iter().zip(places).find(|(_, place)| place.contains(&number));
     found.map(|(workload, place)| (workload, number - place.start))
 }

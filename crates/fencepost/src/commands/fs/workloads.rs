@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use clap::{Args, ValueEnum};
 use fs::ace::Set;
 use fs::generate::Generator;
-use fs::workload::Workload;
+use fs::workload::FsWorkload;
 
 use crate::exit::Exit;
 use crate::render;
@@ -83,7 +83,7 @@ impl Workloads {
         out.flush()
     }
 
-    fn workloads(&self) -> Box<dyn Iterator<Item = Workload>> {
+    fn workloads(&self) -> Box<dyn Iterator<Item = FsWorkload>> {
         match (self.ace, self.fuzz) {
             (Some(set), _) => Set::from(set).workloads(),
             (None, count) => {
