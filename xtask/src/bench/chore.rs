@@ -8,7 +8,7 @@ use clap::Args;
 use super::measure;
 use super::runner::Runner;
 use super::table::{self, Cell, Row};
-use super::workload::{self, Workload};
+use super::workload::{self, BenchWorkload};
 use crate::build;
 use crate::scratch::Scratch;
 
@@ -66,12 +66,12 @@ impl RecordBench {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn wants(&self, workload: &Workload) -> bool {
+    fn wants(&self, workload: &BenchWorkload) -> bool {
         self.names.is_empty() || self.names.iter().any(|name| workload.name.contains(name.as_str()))
     }
 
     /// All runs of one workload. A runner that fails once is not tried again.
-    fn row(&self, workload: &Workload, runners: &[Runner], scratch: &Scratch) -> anyhow::Result<Row> {
+    fn row(&self, workload: &BenchWorkload, runners: &[Runner], scratch: &Scratch) -> anyhow::Result<Row> {
         let mut cells = vec![Cell::default(); runners.len()];
         for _ in 0..self.runs {
             for (runner, cell) in runners.iter().zip(&mut cells).filter(|(_, cell)| cell.failure.is_none()) {

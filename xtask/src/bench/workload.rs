@@ -9,7 +9,7 @@ use targets::pmdk;
 
 /// One row of the table.
 #[derive(Clone, Debug)]
-pub struct Workload {
+pub struct BenchWorkload {
     pub name: String,
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -24,7 +24,7 @@ pub struct Workload {
 }
 
 /// Compiles and writes what the workloads need into `folder`.
-pub fn prepare(folder: &Path, built: &Path, scale: f64) -> anyhow::Result<Vec<Workload>> {
+pub fn prepare(folder: &Path, built: &Path, scale: f64) -> anyhow::Result<Vec<BenchWorkload>> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../bench");
     fs::create_dir_all(built)?;
     for name in ["compute", "calls", "forks"] {
@@ -76,19 +76,19 @@ pub fn prepare(folder: &Path, built: &Path, scale: f64) -> anyhow::Result<Vec<Wo
     Ok(all)
 }
 
-fn row(name: &str, program: &Path, args: Vec<String>, goal: Option<f64>) -> Workload {
+fn row(name: &str, program: &Path, args: Vec<String>, goal: Option<f64>) -> BenchWorkload {
     let (name, program) = (name.to_owned(), program.to_owned());
-    Workload { name, program, args, input: None, is_pmdk: false, goal, is_start: false }
+    BenchWorkload { name, program, args, input: None, is_pmdk: false, goal, is_start: false }
 }
 
-fn installed(name: &str, program: &str, args: &[&str], goal: Option<f64>) -> Workload {
+fn installed(name: &str, program: &str, args: &[&str], goal: Option<f64>) -> BenchWorkload {
     // QEMU and Valgrind want a path, not a name.
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.exists());
     row(name, &found.unwrap_or_else(|| program.into()), args.iter().map(|&arg| arg.into()).collect(), goal)
 }
 
-impl Workload {
+impl BenchWorkload {
     pub fn is_there(&self) -> bool {
         self.program.exists()
     }
