@@ -143,7 +143,7 @@ enum Search {
 
 /// What is told at the end.
 #[derive(Default)]
-struct Outcome {
+struct ExploreOutcome {
     begun: Option<Instant>,
     /// The whole command, with the driver.
     command: Vec<OsString>,
@@ -157,7 +157,7 @@ struct Outcome {
     unchecked_why: Option<String>,
 }
 
-impl Outcome {
+impl ExploreOutcome {
     /// Since the first run began.
     fn elapsed(&self) -> Duration {
         self.begun.map_or(Duration::ZERO, |begun| begun.elapsed())
@@ -200,7 +200,7 @@ impl Explore {
         let explorer = Explorer::new(strategy, stages, self.random_seed, Vec::new());
         let limits = Limits { time: self.time, runs: self.runs };
         let mut session = Session::new(runner, explorer, limits, self.reach.clone());
-        let mut outcome = Outcome { command, begun: Some(Instant::now()), ..Outcome::default() };
+        let mut outcome = ExploreOutcome { command, begun: Some(Instant::now()), ..ExploreOutcome::default() };
         let start = Instant::now();
         let (mut blocks, mut pm) = (0, 0);
         let mut templates = self.templates(&session);
@@ -298,7 +298,7 @@ impl Explore {
         session.runner.shape().clone()
     }
 
-    fn each(&self, found: &Found<'_>, shape: &mut Shape, outcome: &mut Outcome) -> bool {
+    fn each(&self, found: &Found<'_>, shape: &mut Shape, outcome: &mut ExploreOutcome) -> bool {
         if found.reached && self.reach.is_some() {
             outcome.reached = self.save(found, shape, "reach", outcome);
             return false;
@@ -319,7 +319,7 @@ impl Explore {
     }
 
     /// Writes the input, as the program gets it.
-    fn save(&self, found: &Found<'_>, shape: &Shape, name: &str, outcome: &mut Outcome) -> Option<PathBuf> {
+    fn save(&self, found: &Found<'_>, shape: &Shape, name: &str, outcome: &mut ExploreOutcome) -> Option<PathBuf> {
         let path = self.output.join(format!("{name}.input"));
         let command = shape.render_command(&outcome.command, found.input, &path);
         let written = fs::write(&path, shape.render_file(found.input)).and_then(|()| {
@@ -337,7 +337,7 @@ impl Explore {
     }
 
     /// Lints the path; none: it could not be.
-    fn lint(&self, found: &Found<'_>, shape: &Shape, outcome: &mut Outcome) -> Option<()> {
+    fn lint(&self, found: &Found<'_>, shape: &Shape, outcome: &mut ExploreOutcome) -> Option<()> {
         let options = Options { model: ModelKind::X86Adr, fences: Fences::All, libraries: self.rules.libraries() };
         let reader = match TraceReader::open(&found.ran.trace) {
             Ok(reader) => reader,
@@ -370,7 +370,7 @@ impl Explore {
         Some(())
     }
 
-    fn end(&self, session: &Session, ended: Ended, outcome: &Outcome, took: Duration) -> Exit {
+    fn end(&self, session: &Session, ended: Ended, outcome: &ExploreOutcome, took: Duration) -> Exit {
         match ended {
             Ended::NoInput => {
                 render::error("the program never read its input");

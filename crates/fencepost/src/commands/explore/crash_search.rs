@@ -7,12 +7,12 @@ use serde_json::Value;
 use solve::input::Shape;
 use solve::session::Found;
 
-use super::{Explore, Outcome, words};
+use super::{Explore, ExploreOutcome, words};
 use crate::cli::MessageFormat;
 use crate::render;
 
 impl Explore {
-    pub(super) fn crash_search(&self, found: &Found<'_>, shape: &Shape, outcome: &mut Outcome) {
+    pub(super) fn crash_search(&self, found: &Found<'_>, shape: &Shape, outcome: &mut ExploreOutcome) {
         let Some(path) = self.save(found, shape, &format!("path-{:05}", found.number), outcome) else { return };
         let result = File::open(&path).and_then(|input| {
             let mut command = Command::new(std::env::current_exe()?);

@@ -13,7 +13,7 @@ use solve::place::{CodePlace, located};
 use solve::session::{Ended, Session};
 use solve::solver::SolverStage;
 
-use super::Outcome;
+use super::ExploreOutcome;
 use crate::render;
 
 /// For a shell.
@@ -153,7 +153,7 @@ pub fn summary(session: &Session, ended: Ended, findings: &BTreeSet<String>, too
     text
 }
 
-pub fn summary_json(session: &Session, ended: Ended, outcome: &Outcome, took: Duration) -> String {
+pub fn summary_json(session: &Session, ended: Ended, outcome: &ExploreOutcome, took: Duration) -> String {
     let (totals, stages) = (&session.totals, session.explorer.stages());
     let (blocks, pm) = session.explorer.covered();
     let counts: serde_json::Map<String, Value> =
