@@ -11,7 +11,7 @@ use clap::Args;
 use super::case::Case;
 use super::inputs::{INPUTS, words};
 use super::list;
-use super::outcome::Outcome;
+use super::outcome::ProgramOutcome;
 use super::packages;
 use crate::build;
 use crate::scratch::Scratch;
@@ -46,7 +46,7 @@ struct CaseSetup<'a> {
 }
 
 /// One run's wall-clock time and what it showed.
-type Shown = (Duration, Outcome);
+type Shown = (Duration, ProgramOutcome);
 
 impl RealPrograms {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
@@ -158,7 +158,7 @@ impl CaseSetup<'_> {
         let output = self.command(&line, &folder).output().context("cannot run `timeout`")?;
         let time = start.elapsed();
         let _ = fs::remove_file(&*trace);
-        Ok((time, Outcome::new(output, case.files.then_some(&folder))?))
+        Ok((time, ProgramOutcome::new(output, case.files.then_some(&folder))?))
     }
 
     fn command(&self, line: &[&str], folder: &Path) -> Command {

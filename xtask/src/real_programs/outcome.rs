@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 
 #[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct ProgramOutcome {
     status: String,
     stdout: Vec<u8>,
     stderr: Vec<u8>,
@@ -16,18 +16,18 @@ pub struct Outcome {
     files: BTreeMap<PathBuf, (u64, u64)>,
 }
 
-impl Outcome {
+impl ProgramOutcome {
     /// `folder` is where the files lie that count.
-    pub fn new(output: Output, folder: Option<&Path>) -> io::Result<Outcome> {
+    pub fn new(output: Output, folder: Option<&Path>) -> io::Result<ProgramOutcome> {
         let mut files = BTreeMap::new();
         if let Some(folder) = folder {
             collect(folder, &mut files)?;
         }
-        Ok(Outcome { status: output.status.to_string(), stdout: output.stdout, stderr: output.stderr, files })
+        Ok(ProgramOutcome { status: output.status.to_string(), stdout: output.stdout, stderr: output.stderr, files })
     }
 
     /// How `other` differs from this one, in words.
-    pub fn difference(&self, other: &Outcome) -> Option<String> {
+    pub fn difference(&self, other: &ProgramOutcome) -> Option<String> {
         if self.status != other.status {
             return Some(format!("{} instead of {}; {}", other.status, self.status, excerpt(&other.stderr, 0)));
         }
