@@ -80,7 +80,7 @@ pub struct Bed {
 }
 
 /// What a check found, and its summary.
-pub struct Outcome {
+pub struct FsCheckOutcome {
     pub findings: Vec<Value>,
     pub summary: Value,
     pub seconds: f64,
@@ -96,7 +96,7 @@ impl Bed {
     }
 
     /// A variant of our own file system.
-    fn check(&self, variant: u32, workloads: &[&str]) -> anyhow::Result<Outcome> {
+    fn check(&self, variant: u32, workloads: &[&str]) -> anyhow::Result<FsCheckOutcome> {
         let program = build(&build::targets_folder()?, variant)?;
         let program = program.display();
         self.check_daemon(
@@ -106,11 +106,11 @@ impl Bed {
         )
     }
 
-    fn check_daemon(&self, mkfs: &str, daemon: &str, workloads: &[&str]) -> anyhow::Result<Outcome> {
+    fn check_daemon(&self, mkfs: &str, daemon: &str, workloads: &[&str]) -> anyhow::Result<FsCheckOutcome> {
         self.fs_check(&[&["--mkfs", mkfs, "--fuse", daemon], workloads].concat())
     }
 
-    pub fn fs_check(&self, words: &[&str]) -> anyhow::Result<Outcome> {
+    pub fn fs_check(&self, words: &[&str]) -> anyhow::Result<FsCheckOutcome> {
         let folder = self.scratch.fresh("check")?;
         let start = Instant::now();
         let output = Command::new(&self.fencepost)
@@ -126,7 +126,7 @@ impl Bed {
         let text = String::from_utf8_lossy(&output.stdout);
         let mut findings: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         let summary = findings.pop().context("fs check printed no summary")?;
-        Ok(Outcome { findings, summary, seconds })
+        Ok(FsCheckOutcome { findings, summary, seconds })
     }
 
     /// A file with so many workloads of a set.
@@ -151,7 +151,7 @@ impl Bed {
 const AT_ITS_LINE: &str = "at its line";
 
 /// Is it found, and at a line that its source names?
-fn shown(bug: &Bug, outcome: &Outcome) -> &'static str {
+fn shown(bug: &Bug, outcome: &FsCheckOutcome) -> &'static str {
     let named = |finding: &Value| {
         let text = finding.to_string();
         bug.guilty.iter().any(|(file, line, _)| text.contains(file) && text.contains(&format!("\"line\":{line},")))
@@ -235,7 +235,7 @@ impl FsOthers {
         let mut found = Vec::new();
         for (name, mkfs, daemon) in &systems {
             for (technique, words) in techniques {
-                let Outcome { findings, summary, .. } = bed.check_daemon(mkfs, daemon, words)?;
+                let FsCheckOutcome { findings, summary, .. } = bed.check_daemon(mkfs, daemon, words)?;
                 let number = |key: &str| summary[key].as_u64().unwrap_or(0);
                 let (decided, wanted) = (number("points_decided"), number("points_wanted"));
                 let (states, runs) = (number("states_decided"), number("recovery_runs"));
@@ -288,7 +288,7 @@ impl FsBench {
         ];
         let mut wrong = Vec::new();
         for (name, variant, workloads, goal) in runs {
-            let Outcome { findings, summary, seconds } = bed.check(variant, workloads)?;
+            let FsCheckOutcome { findings, summary, seconds } = bed.check(variant, workloads)?;
             let number = |key: &str| summary[key].as_u64().unwrap_or(0);
             let (states, runs) = (number("states_decided"), number("recovery_runs"));
             println!(

@@ -8,7 +8,7 @@ use anyhow::{Context as _, ensure};
 use targets::kmod;
 
 use crate::bench::measure::children_cpu;
-use crate::file_systems::{Bed, Outcome};
+use crate::file_systems::{Bed, FsCheckOutcome};
 use crate::vm_kit;
 
 const EXT4: &str = "mkfs.ext4 -q -b 4096 {device}";
@@ -50,7 +50,7 @@ pub fn bench(bed: &Bed, seq_2: usize, fsync: usize, seed: u64) -> anyhow::Result
     let mut clean = true;
     for (name, fs, workloads) in rows {
         let before = children_cpu();
-        let Outcome { findings, summary, seconds } = bed.fs_check(&[&guest, fs, workloads].concat())?;
+        let FsCheckOutcome { findings, summary, seconds } = bed.fs_check(&[&guest, fs, workloads].concat())?;
         let cpu = children_cpu() - before;
         let number = |key: &str| summary[key].as_u64().unwrap_or(0);
         let states = number("states_decided");
