@@ -38,7 +38,7 @@ fn seconds(text: &str) -> Result<Duration, std::num::ParseIntError> {
 }
 
 /// What a campaign came to.
-struct Outcome {
+struct CampaignOutcome {
     executions: u64,
     took: Duration,
     /// Rule and guilty lines of each finding.
@@ -96,7 +96,7 @@ impl FuzzTargets {
         target: &CrashTarget,
         program: &Path,
         scratch: &Scratch,
-    ) -> anyhow::Result<Outcome> {
+    ) -> anyhow::Result<CampaignOutcome> {
         let folder = scratch.fresh("campaign")?;
         let mut command = Command::new(fencepost);
         command.current_dir(&folder).args(["fuzz", "--until-found", "--no-lint", "--progress", "never"]);
@@ -115,7 +115,7 @@ impl FuzzTargets {
         let output = command.stdin(Stdio::null()).output().context("fencepost fuzz")?;
         let took = begun.elapsed();
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let mut outcome = Outcome { executions: 0, took, findings: Vec::new(), text: text.clone() };
+        let mut outcome = CampaignOutcome { executions: 0, took, findings: Vec::new(), text: text.clone() };
         outcome.text.push_str(&String::from_utf8_lossy(&output.stderr));
         for line in text.lines() {
             if line.contains("\"type\":\"finding\"") {
@@ -130,7 +130,7 @@ impl FuzzTargets {
 }
 
 /// What to print, and whether it is as it should be.
-fn judged(target: &CrashTarget, variant: Variant, outcome: &Outcome) -> (String, bool) {
+fn judged(target: &CrashTarget, variant: Variant, outcome: &CampaignOutcome) -> (String, bool) {
     let found: Vec<String> = outcome
         .findings
         .iter()
