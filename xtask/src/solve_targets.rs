@@ -37,7 +37,7 @@ pub struct SolveTargets {
 }
 
 /// What one way came to.
-struct Outcome {
+struct SolveOutcome {
     /// Rule and guilty line of each finding.
     findings: Vec<(String, u64)>,
     seconds: f64,
@@ -45,7 +45,7 @@ struct Outcome {
     runs: u64,
 }
 
-impl Outcome {
+impl SolveOutcome {
     fn has(&self, target: &SolveTarget) -> bool {
         self.findings.iter().any(|(_, line)| *line == u64::from(target.guilty))
     }
@@ -105,7 +105,7 @@ fn explore(
     program: &Path,
     scratch: &Scratch,
     options: &[&str],
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<SolveOutcome> {
     let mut command = Command::new(fencepost);
     command.current_dir(scratch.fresh("explore")?).args([
         "explore",
@@ -126,7 +126,7 @@ fn fuzz(
     program: &Path,
     scratch: &Scratch,
     time: u64,
-) -> anyhow::Result<Outcome> {
+) -> anyhow::Result<SolveOutcome> {
     let folder = scratch.fresh("fuzz")?;
     let mut seed = vec![b'1'; bytes(target)];
     let mut arguments: Vec<OsString> = target.command.clone();
@@ -149,12 +149,12 @@ fn bytes(target: &SolveTarget) -> usize {
     number.and_then(|number| number.parse().ok()).unwrap_or(64)
 }
 
-fn outcome(command: &mut Command, summary: &str, runs: &str) -> anyhow::Result<Outcome> {
+fn outcome(command: &mut Command, summary: &str, runs: &str) -> anyhow::Result<SolveOutcome> {
     let begun = Instant::now();
     let output = command.stdin(Stdio::null()).output().context("fencepost")?;
     let seconds = begun.elapsed().as_secs_f64();
     let text = String::from_utf8_lossy(&output.stdout);
-    let mut outcome = Outcome { findings: Vec::new(), seconds, runs: 0 };
+    let mut outcome = SolveOutcome { findings: Vec::new(), seconds, runs: 0 };
     let mut ended = false;
     for value in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         if value["type"] == "finding" {
