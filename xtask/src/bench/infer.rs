@@ -10,7 +10,7 @@ use clap::Args;
 use targets::crash::{CrashTarget, TWIN, with_operations};
 use targets::pmdk;
 
-use super::infer_run::{Case, Outcome};
+use super::infer_run::{Case, InferSummary};
 use super::infer_table::{Row, Side, line, print};
 use super::infer_windows as windows;
 use crate::build;
@@ -219,7 +219,7 @@ fn take(name: &str, row: anyhow::Result<Row>, rows: &mut Vec<Row>) {
     }
 }
 
-fn add(side: &mut Side, outcome: &Outcome, is_twin: bool) {
+fn add(side: &mut Side, outcome: &InferSummary, is_twin: bool) {
     side.states += outcome.decided;
     side.recoveries += outcome.runs;
     side.time += outcome.wall;

@@ -21,7 +21,7 @@ pub struct Case<'a> {
 
 /// What its summary says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct InferSummary {
     /// In decimal: far beyond any integer.
     pub possible: String,
     pub decided: u64,
@@ -32,7 +32,7 @@ pub struct Outcome {
 }
 
 impl Case<'_> {
-    pub fn run(&self, strategy: &str, budget: Duration) -> anyhow::Result<Outcome> {
+    pub fn run(&self, strategy: &str, budget: Duration) -> anyhow::Result<InferSummary> {
         let budget = format!("{}s", budget.as_secs().max(1));
         // Each run begins without a pool.
         let pool = self.folder.join("pool");
@@ -58,10 +58,10 @@ impl Case<'_> {
 }
 
 /// From JSON Lines.
-fn parse(text: &str, wall: Duration) -> Option<Outcome> {
+fn parse(text: &str, wall: Duration) -> Option<InferSummary> {
     let last = &text[text.rfind("{\"type\":\"summary\"")?..];
     let number = |field: &str| value(last, field)?.parse().ok();
-    Some(Outcome {
+    Some(InferSummary {
         possible: value(last, "states_possible")?.to_owned(),
         decided: number("states_decided")?,
         runs: number("recovery_runs")?,
