@@ -72,7 +72,7 @@ impl Drop for Redis {
     }
 }
 
-struct Outcome {
+struct FleetOutcome {
     findings: Vec<String>,
     decided: u64,
     runs: u64,
@@ -119,7 +119,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    fn row(&self, workers: &str, there: &Outcome, here: &Outcome) {
+    fn row(&self, workers: &str, there: &FleetOutcome, here: &FleetOutcome) {
         let same = if there.findings == here.findings { "yes" } else { "NO" };
         println!(
             "| {} {} | {workers} | {} ({same}) | {} | {} | {:.1} | {:.0} % |",
@@ -133,7 +133,7 @@ impl Run<'_> {
         );
     }
 
-    fn outcome(&self, folder: &Path, workers: usize, exchange: bool) -> anyhow::Result<Outcome> {
+    fn outcome(&self, folder: &Path, workers: usize, exchange: bool) -> anyhow::Result<FleetOutcome> {
         let program = self.target.build(self.variant, &build::targets_folder()?.join("fleet"))?;
         let (pool, url) = (folder.join("pool"), format!("redis://127.0.0.1:{}/bench", self.redis.port));
         let mut command = Command::new(self.fencepost);
@@ -166,6 +166,6 @@ impl Run<'_> {
         let number = |name: &str| summary[name].as_u64().unwrap_or(0);
         let id = |value: &Value| value["id"].as_str().unwrap_or_default().to_owned();
         let findings = values.iter().filter(|value| value["type"] == "finding").map(id).collect();
-        Ok(Outcome { findings, decided: number("states_decided"), runs: number("recovery_runs"), cpu })
+        Ok(FleetOutcome { findings, decided: number("states_decided"), runs: number("recovery_runs"), cpu })
     }
 }
