@@ -201,7 +201,7 @@ impl Check {
         let judged = gate.judge(findings, inside);
         let exit = self.options.end(judged.any_fails(), *interrupted, &checked.coverage);
         let page =
-            html::Outcome { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };
+            html::HtmlInput { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };
         let ended = page.write(judged.finish(reader.event_count(), exit));
         let ended = with_document(reader, checked, &judged, exit, |document| self.files.write(document, ended));
         let ended = printed(print(reader, checked, &judged, self.message_format, exit), ended);

@@ -25,7 +25,7 @@ use super::options::fleet::{FleetOptions, OpenFleet};
 use super::options::gate::GateOptions;
 use super::output::code_path::{say_choice, warn_of_msync};
 use super::output::findings::{print, with_document};
-use super::output::html::{Outcome, can_be_written};
+use super::output::html::{HtmlInput, can_be_written};
 use super::output::progress::Progress;
 use super::stopping::AtOnce;
 use crate::cli::FindingFormat;
@@ -121,7 +121,7 @@ impl Crash {
             Ok((checked, interrupted)) => {
                 let judged = gate.judge(checked.findings.clone(), 0);
                 let exit = self.options.end(judged.any_fails(), interrupted, &checked.coverage);
-                let outcome = Outcome {
+                let outcome = HtmlInput {
                     reader: &reader,
                     checked: &checked,
                     judged: &judged,

@@ -32,7 +32,7 @@ use crate::commands::options::crash::CrashOptions;
 use crate::commands::options::fleet::FleetOptions;
 use crate::commands::options::gate::GateOptions;
 use crate::commands::output::findings::print;
-use crate::commands::output::html::{Outcome, can_be_written};
+use crate::commands::output::html::{HtmlInput, can_be_written};
 use crate::exit::Exit;
 use crate::render;
 
@@ -281,7 +281,7 @@ impl FsCheck {
         checked.notes.insert(0, RunNote::Workloads { count: count as u64, states, saved });
         let judged = gate.judge(checked.findings.clone(), 0);
         let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
-        let outcome = Outcome { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };
+        let outcome = HtmlInput { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };
         Ok(printed(
             print(&reader, &checked, &judged, self.message_format, exit),
             outcome.write(judged.finish(checked.events, exit)),

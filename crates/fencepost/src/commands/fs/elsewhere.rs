@@ -24,7 +24,7 @@ use crate::commands::options::crash::CrashOptions;
 use crate::commands::options::fleet::finish;
 use crate::commands::options::gate::Gate;
 use crate::commands::output::findings::{print, with_document};
-use crate::commands::output::html::Outcome;
+use crate::commands::output::html::HtmlInput;
 use crate::exit::Exit;
 use crate::render;
 
@@ -156,7 +156,7 @@ impl FsCheck {
         checked.notes.insert(0, RunNote::Workloads { count: count as u64, states, saved });
         let judged = gate.judge(checked.findings.clone(), 0);
         let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
-        let outcome = Outcome { reader: &reader, checked: &checked, judged: &judged, options, interrupted };
+        let outcome = HtmlInput { reader: &reader, checked: &checked, judged: &judged, options, interrupted };
         let ended = printed(
             print(&reader, &checked, &judged, self.message_format, exit),
             outcome.write(judged.finish(checked.events, exit)),

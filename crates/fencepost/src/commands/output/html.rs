@@ -28,7 +28,7 @@ const AROUND: u32 = 3;
 
 /// What was found, for the report.
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome<'a> {
+pub struct HtmlInput<'a> {
     pub reader: &'a TraceReader,
     pub checked: &'a Checked,
     pub judged: &'a Judged,
@@ -54,7 +54,7 @@ pub fn writable(option: &str, path: &Path) -> Result<(), String> {
     }
 }
 
-impl Outcome<'_> {
+impl HtmlInput<'_> {
     /// Keeps the run for `fencepost report` and writes the report that the user asked for. `exit` is how the command would
     /// end otherwise.
     pub fn write(&self, exit: Exit) -> Exit {
