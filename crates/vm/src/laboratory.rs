@@ -91,7 +91,7 @@ impl Laboratory {
         if let Some(words) = recipe.mkfs_words()? {
             let program = Path::new(&words[0]).file_name().unwrap_or_default().to_string_lossy().into_owned();
             let reply = said(machine, &format!("exec /bin/{program} {}\n", words[1..].join(" ")))?;
-            if !reply.ends_with("exit 0\n") {
+            if reply.lines().next_back() != Some("exit 0") {
                 let said = reply.lines().filter_map(|line| line.strip_prefix("| ")).map(|line| format!("\n  {line}"));
                 return Err(LaboratoryError::Mkfs { command: words.join(" "), said: said.collect() });
             }

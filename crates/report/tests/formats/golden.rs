@@ -294,7 +294,7 @@ fn junit() {
     let mut findings = findings();
     findings[0].notes = vec![awkward()];
     let mut human = Human::new(false, Vec::new());
-    let notes = ["only recovery's verdict was looked at".to_owned()];
+    let notes = ["only the recovery's verdict was checked".to_owned()];
     let run = junit::Run { fails: &|finding| finding.severity >= Severity::Error, notes: &notes, ..junit_run() };
     insta::assert_snapshot!(junit::document(&findings, &run, &mut human));
 }
