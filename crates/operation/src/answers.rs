@@ -57,6 +57,11 @@ impl Answers {
         first
     }
 
+    /// False if they cannot have come from a run: another machine sent them.
+    pub(crate) fn is_sound(&self) -> bool {
+        self.ends.is_sorted() && self.ends.last().is_none_or(|end| *end as usize <= self.bytes.len())
+    }
+
     /// All of them, as the program wrote them.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes

@@ -38,6 +38,11 @@ pub struct Equivalence {
 }
 
 impl Equivalence {
+    /// False if its parts do not belong together: another machine sent it.
+    pub fn is_sound(&self) -> bool {
+        self.workload.is_sound() && self.expected.is_sound(self.workload.count())
+    }
+
     pub fn position(&self, at: EventId) -> CrashPosition {
         self.boundaries.position(at)
     }

@@ -51,6 +51,15 @@ impl Expected {
         }
     }
 
+    /// False if they are not those of a workload with so many operations: another machine sent them.
+    pub(crate) fn is_sound(&self, count: usize) -> bool {
+        let answers = [&self.whole].into_iter().chain(self.readbacks.iter().chain(&self.without).flatten());
+        let mut answers = answers.chain(&self.at_boundary).chain(self.orders.values().flatten());
+        let lengths = [self.readbacks.len(), self.without.len() + 1, self.ends.len()];
+        let is_later = |(boundary, end): (usize, &usize)| (boundary..=count).contains(end);
+        lengths == [count + 1; 3] && self.ends.iter().enumerate().all(is_later) && answers.all(Answers::is_sound)
+    }
+
     /// Which operations a process that recovered in this position is asked, before the readback.
     pub fn asked(&self, position: CrashPosition) -> std::ops::Range<usize> {
         self.asked_from(position.next())
@@ -60,7 +69,7 @@ impl Expected {
     pub fn asked_from(&self, next: usize) -> std::ops::Range<usize> {
         let count = self.without.len();
         let next = next.min(count);
-        next..(next + self.operations_after).min(count).min(self.ends[next])
+        next..next.saturating_add(self.operations_after).min(count).min(self.ends[next])
     }
 
     /// All answers that are right: as if everything had happened, first; then as if the operation under way had not, or, if it is

@@ -39,6 +39,11 @@ impl Queries {
         Queries { about: readback.iter().map(about).collect(), most: usize::MAX }
     }
 
+    /// False if they are not those of so many lines: another machine sent them.
+    pub fn is_sound(&self, lines: usize) -> bool {
+        self.about.len() == lines && self.about.iter().flatten().all(|numbers| numbers.is_sorted())
+    }
+
     pub fn limit(&mut self, most: usize) {
         self.most = most;
     }

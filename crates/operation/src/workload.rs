@@ -134,6 +134,16 @@ impl Workload {
         self.text.iter().fold(0xcbf2_9ce4_8422_2325, step) ^ self.operations.len() as u64
     }
 
+    /// False if its lines are not in its text: another machine sent it.
+    pub(crate) fn is_sound(&self) -> bool {
+        let is_inside = |lines: &[Range<u64>]| {
+            let places: Vec<u64> = lines.iter().flat_map(|line| [line.start, line.end]).collect();
+            places.is_sorted() && places.last().is_none_or(|end| *end <= self.text.len() as u64)
+        };
+        let mut lines = [&self.operations, &self.readback].into_iter().chain(&self.parts);
+        lines.all(|lines| is_inside(lines)) && self.queries.is_sound(self.readback.len())
+    }
+
     /// The operations, without the readback, as the program reads them.
     pub fn operations(&self) -> &[u8] {
         self.slice(&merged(&self.operations))

@@ -220,6 +220,14 @@ struct Strange {
 }
 
 impl Strange {
+    /// The points of a result. Keeps what else is in it.
+    fn take(&mut self, result: &[u8]) -> Result<PointsDone, Senseless> {
+        let done: UnitDone = serde_json::from_slice(result).map_err(Senseless)?;
+        self.outside.extend(done.outside.iter().filter_map(|name| received(name)).map(PathBuf::from));
+        self.native = self.native.take().or(done.native);
+        Ok(done.points)
+    }
+
     fn tell(self, runner: &mut Runner) {
         runner.outside.extend(self.outside);
         runner.refused = runner.refused.take().or(self.native);
@@ -252,16 +260,33 @@ impl Units<'_> {
         let take = |number: usize, fate: Fate<Vec<u8>>| {
             let fate = match fate {
                 Fate::Done(bytes) => {
-                    let done: UnitDone = serde_json::from_slice(&bytes).map_err(Senseless)?;
                     let mut strange = self.strange.lock().unwrap_or_else(PoisonError::into_inner);
-                    strange.outside.extend(done.outside.iter().filter_map(|name| received(name)).map(PathBuf::from));
-                    strange.native = strange.native.take().or(done.native);
-                    Fate::Done(done.points)
+                    Fate::Done(strange.take(&bytes)?)
                 }
                 Fate::SetAside(why) => Fate::SetAside(why),
             };
             (watch.take)(number, fate)
         };
         self.campaign.dispatch(&sent, &Watch { is_stopped: watch.is_stopped, take: &take })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn altered_results() {
+        let done = UnitDone {
+            points: PointsDone::default(),
+            outside: vec![sent("/tmp/log"), "…".to_owned()],
+            native: Some("the program is traced".to_owned()),
+        };
+        let mut strange = Strange::default();
+        strange.take(&json(&done)).expect("a result");
+        assert_eq!((strange.outside, strange.native), (vec![PathBuf::from("/tmp/log")], done.native.clone()));
+        parser_tests::hammer::hammer("unit-done", &[json(&done)], &|input| {
+            let _ = Strange::default().take(input);
+        });
     }
 }

@@ -96,6 +96,9 @@ impl Post {
             return Ok(Arc::clone(known));
         }
         let pass: Pass = serde_json::from_slice(&fetch(id)?).map_err(|error| error.to_string())?;
+        if pass.answers.as_ref().is_some_and(|answers| !answers.is_sound()) {
+            return Err("the operations of the campaign and their answers do not belong together".to_owned());
+        }
         let assumed = Arc::new(pass.assumed);
         let chosen =
             Chosen::of(&self.reader, &self.survey, &self.options, &assumed).map_err(|error| error.to_string())?;
@@ -246,5 +249,162 @@ impl<'p> Judge<'p> {
         if let Some(why) = pass.native.as_ref().filter(|_| runner.refused.is_none()) {
             runner.go_native(why.clone());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use operation::answers::Answers;
+    use operation::boundaries::OperationBoundaries;
+    use operation::equivalence::Asking;
+    use operation::expected::Expected;
+    use operation::workload::Workload;
+    use parser_tests::hammer::hammer;
+    use recover::report::RunReport;
+    use trace::event::{EventId, ExitStatus};
+    use trace::{Meta, Outcome, TraceWriter};
+    use verdict::end::End;
+    use verdict::position::CrashPosition;
+    use verdict::verdict::Verdict;
+
+    use super::super::sent::SentCommand;
+    use super::*;
+
+    /// The trace of a run without any event.
+    fn trace() -> Vec<u8> {
+        let folder = Temporary::new("trace").expect("a folder");
+        let path = folder.path().join("trace");
+        let writer = TraceWriter::create(&path, Meta::default()).expect("begun");
+        writer.finish(&mut [], Outcome::Ended(ExitStatus::Code(0))).expect("written");
+        fs::read(path).expect("a trace")
+    }
+
+    fn job(trace: &[u8]) -> Job {
+        let recovery = SentCommand {
+            program: "/bin/true".to_owned(),
+            args: vec!["verify".to_owned()],
+            dir: "/".to_owned(),
+            stdin: None,
+            env: vec![("LANG".to_owned(), "C".to_owned())],
+        };
+        Job {
+            trace: BlobId::of(trace),
+            conditions: None,
+            options: SearchOptions::default(),
+            equivalence: true,
+            checker: Some(recovery.clone()),
+            recovery,
+            exit_codes: vec![0],
+            patterns: vec!["error|bad".to_owned()],
+            wall: std::time::Duration::from_secs(10),
+            cpu: std::time::Duration::from_secs(10),
+            memory: 1 << 30,
+            output: 1 << 20,
+            processes: 64,
+            native: false,
+            real_time: false,
+            pools: vec![("/tmp/pool".to_owned(), 4096)],
+            names: vec!["pool".to_owned()],
+            folders: vec!["/tmp".to_owned()],
+            same: Vec::new(),
+        }
+    }
+
+    fn opened(job: &[u8], trace: &[u8]) -> Result<Post, String> {
+        let id = BlobId::of(job);
+        let mut fetch = |wanted| match wanted == id {
+            true => Ok(job.to_vec()),
+            false if wanted == BlobId::of(trace) => Ok(trace.to_vec()),
+            false => Err("there is no such blob".to_owned()),
+        };
+        Post::open(id, &mut fetch)
+    }
+
+    fn answers(texts: &[&str]) -> Answers {
+        let mut answers = Answers::default();
+        texts.iter().for_each(|text| answers.push(text.as_bytes()));
+        answers
+    }
+
+    /// Three operations, one of them a window, and two queries.
+    fn equivalence() -> Equivalence {
+        let workload =
+            Workload::new(b"put 1 10\nput 2 20 === put 3 30\ndel 1\n", b"get 1\nget 2\n").expect("operations");
+        let workload = workload.with_windows("===").expect("a window");
+        let mut expected = Expected::new(&workload, 2);
+        expected.whole = answers(&["ok\n", "ok\n", "ok\n"]);
+        expected.readbacks = vec![Some(answers(&["10\n", "20\n"])); 4];
+        expected.without = vec![Some(answers(&["ok\n", "none\n"])), None, Some(answers(&["10\n", "20\n"]))];
+        expected.fails_without = BTreeMap::from([(1, End::Exited(3))]);
+        expected.unknown = BTreeSet::from([1]);
+        expected.at_boundary = vec![answers(&["ok\n", "20\n"])];
+        expected.orders = BTreeMap::from([(3, vec![answers(&["ok\n", "30\n"])])]);
+        let boundaries = OperationBoundaries::default();
+        Equivalence { workload, boundaries, expected, asking: Asking::Fed, forgiven: BTreeMap::new() }
+    }
+
+    /// As runs of recoveries use it, at every position.
+    fn use_all(answers: &Equivalence) {
+        let run = RunReport {
+            end: End::Exited(3),
+            stdout: b"ok\n10\n20\n".to_vec(),
+            stderr: Vec::new(),
+            boundaries: vec![0, 3, 6, 9],
+            output_cut: false,
+            cpu: Default::default(),
+            wall: Default::default(),
+            reads: None,
+            dirtied: Vec::new(),
+            pools_replaced: false,
+            tree_changed: false,
+            outside: Vec::new(),
+        };
+        let all = (0..5).flat_map(|number| [CrashPosition::During(number), CrashPosition::After(number)]);
+        for position in all.chain([CrashPosition::Before, answers.position(EventId(7))]) {
+            for range in answers.byte_ranges(position) {
+                let _ = &answers.workload.text()[range.start as usize..range.end as usize];
+            }
+            answers.allowed(position);
+            answers.judge(position, &run, Verdict::Pass);
+            answers.judge_native(position, &run);
+            answers.wrong_answers(position, &run);
+            answers.fails_rightly_native(position, &run);
+        }
+    }
+
+    /// They are refused, or made ready for.
+    #[test]
+    fn altered_jobs() {
+        let trace = trace();
+        let job = json(&job(&trace));
+        opened(&job, &trace).expect("a post").plan(None).expect("a plan");
+        hammer("check-job", &[job], &|input| {
+            if let Ok(post) = opened(input, &trace) {
+                post.plan(None);
+            }
+        });
+    }
+
+    /// They are refused, or judged by.
+    #[test]
+    fn altered_passes() {
+        let trace = trace();
+        let post = opened(&json(&job(&trace)), &trace).expect("a post");
+        let pass = |answers| {
+            let (assumed, positions) = (AssumedRepairs::default(), CrashPositions::new(vec![EventId(3), EventId(5)]));
+            json(&Pass { assumed, positions, answers, native: None })
+        };
+        let take = |input: &[u8]| {
+            let known = post.pass(BlobId::of(input), &mut |_| Ok(input.to_vec()))?;
+            post.search(&known);
+            post.plan(known.answers.as_deref());
+            known.answers.iter().for_each(|answers| use_all(answers));
+            Ok::<(), String>(())
+        };
+        let passes = [pass(Some(equivalence())), pass(None)];
+        passes.iter().for_each(|pass| take(pass).expect("a pass"));
+        hammer("check-pass", &passes, &|input| drop(take(input)));
     }
 }
