@@ -23,6 +23,19 @@ const LONG_BINARIES: [(&str, &str); 11] = [
     ("solve", "targets"),
 ];
 
+/// Tests of other binaries that compare with a slow reference, or open a browser: each takes more processor time than most binaries.
+const LONG_TESTS: [(&str, &str); 9] = [
+    ("crash", "concluded_verdicts_are_those_of_runs"),
+    ("crash", "recovery_sees_every_image_that_adr_can_leave"),
+    ("crash", "recovery_sees_every_image_that_eadr_can_leave"),
+    ("crash", "visible_tries_each_distinguishable_state_once"),
+    ("fuzz", "the_maps_are_those_of_the_reference"),
+    ("persistency", "all_reachable_states_and_no_other"),
+    ("report", "browser"),
+    ("solve", "every_branch_tried_means_every_path_of_every_input"),
+    ("solve", "expressions_are_what_the_processor_does"),
+];
+
 /// Suites whose ignored tests belong to the night. (Those of others are ignored because the processor lacks something.)
 const NIGHTLY_BINARIES: [&str; 3] = ["crash_targets", "kernel_fs", "ops_targets"];
 /// Altered inputs for each parser go on for so many seconds.
@@ -37,7 +50,7 @@ pub struct Test {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Tier {
-    /// All tests except the target suites and other tests that need minutes.
+    /// All tests except the target suites, comparisons with slow references, and those that open a browser.
     Quick,
     /// Everything that `./test` runs.
     Whole,
@@ -69,6 +82,10 @@ fn quick(root: &Path) -> anyhow::Result<ExitCode> {
     cargo.args(["--lib", "--bins"]);
     for name in short_binaries(root)? {
         cargo.args(["--test", &name]);
+    }
+    cargo.arg("--");
+    for (_, name) in LONG_TESTS {
+        cargo.args(["--skip", name]);
     }
     // As in `./test`: many tests wait.
     cargo.env("RUST_TEST_THREADS", targets::checks_at_once().to_string());
@@ -130,6 +147,24 @@ fn end(command: &mut Command) -> anyhow::Result<ExitCode> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Does a file in this folder or below have this text?
+    fn has(path: &Path, text: &str) -> bool {
+        if !path.is_dir() {
+            return std::fs::read_to_string(path).unwrap_or_default().contains(text);
+        }
+        folder(path).unwrap().iter().any(|entry| has(&path.join(entry), text))
+    }
+
+    #[test]
+    fn tests_that_are_left_out_exist() {
+        let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join("crates");
+        for (krate, name) in LONG_TESTS {
+            let tests = crates.join(krate).join("tests");
+            let is_there = ["fn", "mod"].iter().any(|keyword| has(&tests, &format!("{keyword} {name}")));
+            assert!(is_there, "{krate} has no {name}");
+        }
+    }
 
     #[test]
     fn long_tests_exist_and_short_ones_are_found() {
