@@ -220,7 +220,7 @@ pub struct Finding {
     /// What a simulated power failure showed; none of misuse.
     pub failure: Option<Box<CrashFailure>>,
     pub notes: Vec<Note>,
-    /// The command that shows it again.
+    /// The command that reproduces it.
     pub replay: Option<String>,
 }
 

@@ -62,11 +62,11 @@ impl Human {
             group = group.element(Level::NOTE.message(text));
         }
         let times = if finding.count == 1 { "once".to_owned() } else { format!("{} times", finding.count) };
-        let again = finding.replay.as_ref().map_or_else(String::new, |replay| format!("`{replay}` shows it again; "));
+        let again = finding.replay.as_ref().map_or_else(String::new, |replay| format!("`{replay}` reproduces it; "));
         let thread =
             finding.thread.as_ref().map_or_else(String::new, |thread| format!(" of {}", words::thread(thread)));
         let footer = format!(
-            "{times}, first at event {}{thread}; finding {}; {again}`fencepost explain {}` says more",
+            "{times}, first at event {}{thread}; finding {}; {again}`fencepost explain {}` explains the rule",
             finding.first.0, finding.id, finding.rule
         );
         self.renderer.render(&[group.element(Level::HELP.with_name("help").message(footer))])

@@ -136,7 +136,7 @@ impl Check {
             Err(CheckError::Record(error)) => say(&error),
             Err(CheckError::NoActivity) => {
                 render::warning("no persistent-memory activity: there is nothing to check");
-                render::help("`fencepost record` on the same command says more");
+                render::help("run `fencepost record` on the same command for details");
                 Exit::NoActivity
             }
             Err(CheckError::Unread(error)) => say_unjudged(&error),

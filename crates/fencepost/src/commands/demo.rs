@@ -27,7 +27,7 @@ const SOURCE: &str = include_str!("../../../../targets/demo/kv.c");
 /// Compilers, if CC names none.
 const COMPILERS: [&str; 3] = ["cc", "gcc", "clang"];
 
-/// Watch Fencepost find a bug in a small key-value store that comes with it.
+/// Watch Fencepost find a bug in a bundled key-value store.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Demo {

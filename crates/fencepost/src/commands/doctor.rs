@@ -20,7 +20,7 @@ Examples:
   0  Fencepost works here, possibly with the fallbacks that it names
   2  the engine does not run";
 
-/// Check whether this machine allows what Fencepost needs.
+/// Check whether this machine supports what Fencepost needs.
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Doctor {

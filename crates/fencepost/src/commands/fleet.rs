@@ -37,7 +37,7 @@ const CANCEL_EXAMPLES: &str = "\
 Examples:
   fencepost fleet cancel redis://main:6379/nightly";
 
-/// Look at a campaign of several machines (`--fleet`), end it, or start one on a cluster.
+/// Show a campaign on several machines (`--fleet`), end it, or start one on a cluster.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum Fleet {

@@ -132,7 +132,7 @@ impl Lint {
             Exit::Clean => self.check(&trace, plan),
             Exit::NoActivity => {
                 render::warning("no persistent-memory activity: there is nothing to check");
-                render::help("`fencepost record` on the same command says more");
+                render::help("run `fencepost record` on the same command for details");
                 Exit::NoActivity
             }
             failed => failed,

@@ -29,7 +29,7 @@ Examples:
 
 /// Workloads of operations.
 #[derive(Debug, Subcommand)]
-#[command(about = "Make workloads of operations", after_help = GRAMMAR)]
+#[command(about = "Generate workloads of operations", after_help = GRAMMAR)]
 pub enum Ops {
     Generate(Generate),
 }

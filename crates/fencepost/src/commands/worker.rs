@@ -26,9 +26,9 @@ Examples:
 
 A worker runs the recovery of the target: it needs the same Fencepost, and the same target under the
 same path. Workers may come and go at any time; others take over unfinished units. A password comes
-from FENCEPOST_FLEET_PASSWORD, or from the file of @FILE. docs/fleet.md says more.";
+from FENCEPOST_FLEET_PASSWORD, or from the file of @FILE. See docs/fleet.md.";
 
-/// Work for a campaign of another machine (`--fleet`) until it is finished.
+/// Do the work of a campaign that another machine started (`--fleet`).
 #[derive(Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Worker {

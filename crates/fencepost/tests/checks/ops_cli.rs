@@ -328,7 +328,7 @@ fn recovery_alone_misses_the_bug_and_the_summary_says_so() {
         assert_eq!(ran.code, Some(0), "{}{}", ran.out, ran.err);
         ran.out
     };
-    let words = "answers to operations were not compared, only recovery's verdict was looked at (--ops";
+    let words = "answers to operations were not compared, only the recovery's verdict was checked (--ops";
     let human = alone("human");
     assert!(human.contains(words) && human.contains("nothing found"), "{human}");
     let junit = alone("junit").replace("&apos;", "'");

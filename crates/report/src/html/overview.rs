@@ -84,7 +84,7 @@ fn lead(run: &Run, crashes: usize) -> String {
             return "Each finding was confirmed twice on the uninstrumented program.".to_owned();
         }
         return format!(
-            "{} of the recording were looked at; power failures were not simulated.",
+            "Linted the {} of the recording; power failures were not simulated.",
             counted(run.events, "event")
         );
     };

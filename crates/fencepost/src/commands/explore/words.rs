@@ -202,7 +202,7 @@ pub fn warn(session: &Session) {
     let totals = &session.totals;
     if totals.dropped > 0 {
         render::warning(format_args!(
-            "paths have more than {} branches that depend on the input: {} branches beyond were not looked at; a shorter input may do",
+            "paths have more than {} branches that depend on the input: {} further branches were not explored; try a shorter input",
             solve::path::MOST_STEPS,
             totals.dropped
         ));

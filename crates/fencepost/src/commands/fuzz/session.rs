@@ -64,7 +64,7 @@ fn failed(error: CampaignError) -> Exit {
     match error {
         CampaignError::NoPm(_) => {
             render::warning(error);
-            render::help("`fencepost record` on the same command says more");
+            render::help("run `fencepost record` on the same command for details");
             Exit::NoActivity
         }
         CampaignError::NothingRuns(_) => {
@@ -289,7 +289,7 @@ impl Prepared<'_> {
             }
         }
         render::warning("no persistent-memory activity in the first runs: there is nothing to fuzz");
-        render::help("`fencepost record` on the same command says more; --pm names files that are pools");
+        render::help("run `fencepost record` on the same command for details; --pm names files that are pools");
         Err(Exit::NoActivity)
     }
 

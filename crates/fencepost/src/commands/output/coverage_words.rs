@@ -78,8 +78,8 @@ impl CoverageWords {
 pub fn not_compared(judged_by: JudgedBy) -> Option<String> {
     let looked_at = match judged_by {
         JudgedBy { answers: true, .. } => return None,
-        JudgedBy { checker: true, .. } => "only the verdicts of recovery and checker were looked at",
-        JudgedBy { checker: false, .. } => "only recovery's verdict was looked at",
+        JudgedBy { checker: true, .. } => "only the verdicts of recovery and checker were checked",
+        JudgedBy { checker: false, .. } => "only the recovery's verdict was checked",
     };
     Some(format!("answers to operations were not compared, {looked_at} (--ops compares them: docs/operations.md)"))
 }

@@ -14,7 +14,7 @@ Examples:
   fencepost trace dump run.fptrace | less     every event
   fencepost trace verify run.fptrace          do the events explain the final pools?";
 
-/// Look into a recording.
+/// Inspect a recording.
 #[derive(Debug, Subcommand)]
 #[command(after_help = EXAMPLES)]
 pub enum Trace {
