@@ -223,6 +223,33 @@ fn common_type_names_are_defined_once() {
     assert_eq!(definitions("Step", several), 2);
 }
 
+/// Blocks of documentation that `cargo test` runs.
+fn examples(source: &str) -> usize {
+    let blocks = source.lines().filter_map(|line| {
+        let line = line.trim_start();
+        line.strip_prefix("//!").or(line.strip_prefix("///"))?.trim_start().strip_prefix("```")
+    });
+    blocks.step_by(2).filter(|language| matches!(*language, "" | "rust" | "no_run" | "should_panic")).count()
+}
+
+/// Looking for examples takes a second per crate, and most have none.
+#[test]
+fn crates_with_examples_have_them_tested() {
+    let site = Site::of_this_repository();
+    let mut with_examples = 0;
+    for krate in fs::read_dir(site.root.join("crates")).unwrap().map(|krate| krate.unwrap().path()) {
+        let mut source = String::new();
+        sources(&krate.join("src"), &mut source);
+        let count = examples(&source);
+        let manifest = fs::read_to_string(krate.join("Cargo.toml")).unwrap();
+        let is_tested = !manifest.contains("doctest = false");
+        assert!(count == 0 || is_tested, "{} has {count} examples; remove `doctest = false`", krate.display());
+        with_examples += usize::from(count > 0);
+    }
+    assert!(with_examples >= 3, "only {with_examples} crates have examples");
+    assert_eq!(examples("//! ```text\n//! ```\n/// ```\n/// f();\n/// ```\n    /// ```no_run\n    /// ```\n"), 2);
+}
+
 #[test]
 fn what_is_not_there_is_noticed() {
     assert!(is_defined("Tracker::apply", "pub struct Tracker;\nimpl Tracker { pub fn apply(&self) {} }"));

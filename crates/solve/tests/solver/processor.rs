@@ -1,19 +1,18 @@
 //! Compares every covered instruction form with the processor: on random operands, the expressions give the processor's results.
 
-mod machine;
-
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use iced_x86::{
     Code, Encoder, EncodingKind, Instruction, InstructionInfoFactory, Mnemonic, OpAccess, OpKind, Register,
 };
-use machine::{Processor, State};
 use solve::eval::Evaluator;
 use solve::expr::{Arena, Expr, Op};
 use solve::flags::{ALL, Flag};
 use solve::frame::{Byte, Concrete, InstructionFrame, Known, Registers};
 use solve::semantics::{Meaning, execute, meaning};
+
+use crate::machine::{self, Processor, State};
 
 const OPERANDS: usize = 100;
 
