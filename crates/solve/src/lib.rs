@@ -3,7 +3,7 @@
 //! ```text
 //!   input ─► Runner         runs it in values mode                    (run, input)
 //!              │ Follow     blocks, threads, processes                (follow, channel, compile)
-//!              ▼ Machine    what depends on the input gets expressions (machine, memory, constant, frame, flags, semantics)
+//!              ▼ Machine    what depends on the input gets expressions (machine, logged, memory, constant, frame, flags, semantics)
 //!             Path          conditions that this run met              (path; expressions: expr, simplify, eval, support)
 //!              │
 //!              ▼ Explorer   which branch next                         (explore, executed, graph, target, reach, place)
@@ -31,6 +31,7 @@ pub mod graph;
 pub mod input;
 pub mod interval;
 pub mod invert;
+mod logged;
 mod machine;
 mod memory;
 pub mod path;

@@ -9,7 +9,6 @@
 //! Errors do not last: an input from a wrong path condition is run, and the run shows that it takes another path.
 
 use iced_x86::{FlowControl, Mnemonic, OpKind, Register};
-use isa::flow::{Place, Wanted};
 use rustc_hash::FxHashSet;
 
 use crate::compile::{Block, Compiled, How, SYSTEM_CALL_ARGUMENTS};
@@ -17,6 +16,7 @@ use crate::constant::Constants;
 use crate::eval::Evaluator;
 use crate::expr::{Arena, Expr};
 use crate::frame::{Byte, Concrete, FLAGS, InstructionFrame, Known, Registers, family};
+use crate::logged::{Logged, resolve};
 use crate::memory::Memory;
 use crate::path::{Path, PathStep, PathStepKind};
 use crate::semantics::execute;
@@ -68,56 +68,6 @@ pub struct Machine<'m> {
     pub shared: &'m mut Shared,
     pub process: &'m mut Process,
     pub thread: &'m mut Thread,
-}
-
-fn resolve(place: Option<Place>, words: &[u64]) -> Option<u64> {
-    match place? {
-        Place::Fixed(value) => Some(value),
-        Place::Slot { slot, plus } => words.get(usize::from(slot)).map(|word| word.wrapping_add(plus)),
-    }
-}
-
-/// The logged operands of one instruction.
-struct Logged<'w> {
-    operands: &'w [(Wanted, Place)],
-    words: &'w [u64],
-}
-
-impl Logged<'_> {
-    fn byte(&self, place: Place, at: usize) -> Option<u8> {
-        match place {
-            Place::Fixed(value) => value.to_le_bytes().get(at).copied(),
-            Place::Slot { slot, plus } => {
-                let word = self.words.get(usize::from(slot) + at / 8)?.wrapping_add(plus);
-                Some(word.to_le_bytes()[at % 8])
-            }
-        }
-    }
-}
-
-impl Known for Logged<'_> {
-    fn register(&self, register: Register, at: usize) -> Option<u8> {
-        let full = register.full_register();
-        self.operands.iter().find_map(|&(wanted, place)| match wanted {
-            Wanted::Register(logged) | Wanted::Mask(logged) if logged == full => self.byte(place, at),
-            Wanted::Vector(logged) if logged.full_register() == full && at < logged.size() => self.byte(place, at),
-            _ => None,
-        })
-    }
-
-    fn content(&self, at: usize) -> Option<u8> {
-        self.operands.iter().find_map(|&(wanted, place)| match wanted {
-            Wanted::Content { bytes } if at < usize::from(bytes) => self.byte(place, at),
-            _ => None,
-        })
-    }
-
-    fn condition(&self) -> Option<bool> {
-        self.operands.iter().find_map(|&(wanted, place)| match wanted {
-            Wanted::Condition(_) => self.byte(place, 0).map(|byte| byte & 1 == 1),
-            _ => None,
-        })
-    }
 }
 
 impl Machine<'_> {
