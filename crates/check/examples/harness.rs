@@ -11,12 +11,12 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use check::Request;
-use check::run::Outcome;
+use check::run::CheckOutcome;
 use finding::finding::Finding;
 use record::request::Stream;
 
 /// Runs `PROGRAM POOL demo` once, and `PROGRAM POOL verify` after every power failure that could have cut it short.
-pub fn check(program: &Path, pool: &Path) -> Result<Outcome, Box<dyn Error>> {
+pub fn check(program: &Path, pool: &Path) -> Result<CheckOutcome, Box<dyn Error>> {
     let folder = pool.parent().ok_or("the pool is in no folder")?;
     let mut request = Request::new([program.as_os_str(), pool.as_os_str(), "demo".as_ref()]);
     request.recording.stdout = Stream::Null;

@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use check::Request;
 use check::operations::Operations;
 use check::request::Observer;
-use check::run::Outcome;
+use check::run::CheckOutcome;
 use check::session::Phase;
 use operation::workload::Workload;
 
@@ -29,7 +29,7 @@ impl Observer for Loud {
 
 /// Gives `command` these lines, one operation each, and these queries at the end of every run. After a crash inside an operation, it must
 /// answer the rest as if that had happened, or as if it had not.
-pub fn check(command: &[OsString], operations: &str, queries: &str) -> Result<Outcome, Box<dyn Error>> {
+pub fn check(command: &[OsString], operations: &str, queries: &str) -> Result<CheckOutcome, Box<dyn Error>> {
     let mut request = Request::new(command.iter().cloned());
     request.operations = Some(Operations::Fed(Workload::new(operations.as_bytes(), queries.as_bytes())?));
     request.observer = &Loud;

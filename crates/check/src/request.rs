@@ -31,7 +31,7 @@ pub struct Request<'a> {
     /// What is recorded: the command with its environment (that of recoveries, too), directory and streams; which files are pools. The
     /// operations and the place of the trace are set by the check.
     pub recording: Recorded,
-    /// Keeps the trace; none: it is gone with the [`Outcome`](crate::run::Outcome).
+    /// Keeps the trace; none: it is gone with the [`CheckOutcome`](crate::run::CheckOutcome).
     pub trace: Option<PathBuf>,
     /// Lines that the program reads and answers; none: its workload is one whole.
     pub operations: Option<Operations>,

@@ -29,7 +29,7 @@ use crate::transient;
 
 /// What a check brought home.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct CheckOutcome {
     pub recording: Recording,
     /// The trace, for reports.
     pub reader: TraceReader,
@@ -45,7 +45,7 @@ pub struct Outcome {
     _folder: Temporary,
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// What power failures break, then misuse.
     pub fn findings(&self) -> impl Iterator<Item = &Finding> {
         self.checked.findings.iter().chain(&self.misuse)
@@ -77,7 +77,7 @@ pub enum CheckError {
 }
 
 /// Records the program of a request once and checks that run: misuse, and what a power failure at any point breaks.
-pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
+pub fn run(request: Request<'_>) -> Result<CheckOutcome, CheckError> {
     let folder = Temporary::new("check").map_err(CheckError::Temporary)?;
     let trace = request.trace.clone().unwrap_or_else(|| folder.path().join("check.fptrace"));
     let Request { recording, operations, rules, libraries, settings, stop, observer, fleet, .. } = request;
@@ -143,7 +143,7 @@ pub fn run(request: Request<'_>) -> Result<Outcome, CheckError> {
     if operations.as_ref().is_some_and(Operations::are_known) {
         transient::confirm(&mut misuse, &checked);
     }
-    Ok(Outcome { recording, reader, checked, misuse, inside_libraries, interrupted, _folder: folder })
+    Ok(CheckOutcome { recording, reader, checked, misuse, inside_libraries, interrupted, _folder: folder })
 }
 
 /// Was there a file with this name before the run began? Not every file system knows when it made a file; then nothing is said.

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use check::Request;
 use check::code_path;
 use check::request::Observer;
-use check::run::{CheckError, Outcome};
+use check::run::{CheckError, CheckOutcome};
 use check::session::Phase;
 use clap::Args;
 use record::recording::Recording;
@@ -192,8 +192,8 @@ impl Check {
         Ok((request, gate))
     }
 
-    fn report(&self, outcome: &Outcome, gate: Gate, fleet: Option<OpenFleet>) -> Exit {
-        let Outcome { reader, checked, interrupted, .. } = outcome;
+    fn report(&self, outcome: &CheckOutcome, gate: Gate, fleet: Option<OpenFleet>) -> Exit {
+        let CheckOutcome { reader, checked, interrupted, .. } = outcome;
         if *interrupted {
             say_interrupted(None);
         }
