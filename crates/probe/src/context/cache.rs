@@ -16,7 +16,7 @@ pub const WORDS: usize = 60;
 /// One path, and every stack word that unwinding it read.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-pub struct Entry {
+pub struct PathEntry {
     /// The caller's rbp, where some frame further out was found through it.
     pub rbp: u64,
     pub id: u32,
@@ -28,14 +28,14 @@ pub struct Entry {
     pub words: [(u64, u64); WORDS],
 }
 
-impl Entry {
-    pub const EMPTY: Entry = Entry { rbp: 0, id: 0, count: 0, needs_rbp: 0, _pad: 0, words: [(0, 0); WORDS] };
+impl PathEntry {
+    pub const EMPTY: PathEntry = PathEntry { rbp: 0, id: 0, count: 0, needs_rbp: 0, _pad: 0, words: [(0, 0); WORDS] };
 }
 
 #[repr(C)]
 #[derive(Debug)]
 pub struct PathCache {
-    pub entries: *mut Entry,
+    pub entries: *mut PathEntry,
     /// Frame address of the innermost function of each entry; 0: empty. Apart, so that a set is one line.
     pub tags: *mut u64,
     /// The entry of a set to replace next, for all sets alike.
@@ -44,7 +44,7 @@ pub struct PathCache {
 
 impl PathCache {
     pub fn new() -> Self {
-        let entries = Box::leak(vec![Entry::EMPTY; ENTRIES].into_boxed_slice()).as_mut_ptr();
+        let entries = Box::leak(vec![PathEntry::EMPTY; ENTRIES].into_boxed_slice()).as_mut_ptr();
         let tags = Box::leak(vec![0u64; ENTRIES].into_boxed_slice()).as_mut_ptr();
         PathCache { entries, tags, turn: 0 }
     }
@@ -55,7 +55,7 @@ impl PathCache {
     }
 
     /// The entries with this innermost frame (and perhaps others, with another return address).
-    pub fn candidates(&self, cfa: u64, return_to: u64) -> impl Iterator<Item = &Entry> {
+    pub fn candidates(&self, cfa: u64, return_to: u64) -> impl Iterator<Item = &PathEntry> {
         let set = Self::set(cfa, return_to);
         (set..set + WAYS).filter_map(move |i| {
             // SAFETY: both arrays have ENTRIES elements, owned by this cache.
@@ -64,7 +64,7 @@ impl PathCache {
     }
 
     /// An entry for a new path; its tag is set.
-    pub fn replace(&mut self, cfa: u64, return_to: u64) -> &mut Entry {
+    pub fn replace(&mut self, cfa: u64, return_to: u64) -> &mut PathEntry {
         self.turn = (self.turn + 1) % WAYS;
         let index = Self::set(cfa, return_to) + self.turn;
         // SAFETY: as above.

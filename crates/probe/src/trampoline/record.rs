@@ -12,7 +12,7 @@ use core::mem::offset_of;
 
 use wire::control::{Control, RING_BYTES};
 
-use crate::context::cache::{Entry, PathCache, SET_SHIFT, SPREAD, WAYS};
+use crate::context::cache::{PathCache, PathEntry, SET_SHIFT, SPREAD, WAYS};
 use crate::layout;
 use crate::site::{SITE_SHIFT, Site, flag};
 use crate::thread::Thread;
@@ -231,16 +231,16 @@ global_asm!(
     spread = const SPREAD as i64,
     set_shift = const SET_SHIFT,
     set_tag_shift = const (WAYS * 8).ilog2(),
-    entry_per_tag = const size_of::<Entry>() / 8,
+    entry_per_tag = const size_of::<PathEntry>() / 8,
     tags = const offset_of!(Thread, paths) + offset_of!(PathCache, tags),
     last_path = const offset_of!(Thread, last_path),
     same_path = const flag::SAME_PATH,
     ways = const WAYS,
-    e_count = const offset_of!(Entry, count),
-    e_needs_rbp = const offset_of!(Entry, needs_rbp),
-    e_rbp = const offset_of!(Entry, rbp),
-    e_words = const offset_of!(Entry, words),
-    e_id = const offset_of!(Entry, id),
+    e_count = const offset_of!(PathEntry, count),
+    e_needs_rbp = const offset_of!(PathEntry, needs_rbp),
+    e_rbp = const offset_of!(PathEntry, rbp),
+    e_words = const offset_of!(PathEntry, words),
+    e_id = const offset_of!(PathEntry, id),
     many_tasks = const layout::CONTROL as usize + offset_of!(Control, many_tasks),
     order_lock = const layout::CONTROL as usize + offset_of!(Control, order_lock),
     head = const layout::CONTROL as usize + offset_of!(Control, head),
