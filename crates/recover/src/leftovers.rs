@@ -17,7 +17,7 @@ const KEPT_BYTES: u64 = 64 << 10;
 
 /// What a private folder's upper directory holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Entry {
+struct LeftoverEntry {
     mode: u32,
     owner: (u32, u32),
     inode: u64,
@@ -34,7 +34,7 @@ enum Content {
     Other(u64, i64, i64),
 }
 
-type Tree = BTreeMap<PathBuf, Entry>;
+type Tree = BTreeMap<PathBuf, LeftoverEntry>;
 
 /// How the private folders were at the fork point.
 #[derive(Debug, Default)]
@@ -93,7 +93,7 @@ fn restore(before: &Tree, now: &Tree, lower: &Path, inside: &Path) -> io::Result
         }
         match before.get(path) {
             Some(was) if was == entry => {}
-            Some(Entry { content: Content::Bytes(bytes), mode, owner, inode }) => {
+            Some(LeftoverEntry { content: Content::Bytes(bytes), mode, owner, inode }) => {
                 let same = (*mode, *owner, *inode) == (entry.mode, entry.owner, entry.inode);
                 if !same || !matches!(entry.content, Content::Bytes(_)) {
                     return Ok(Restored::No);
@@ -117,7 +117,7 @@ fn restore(before: &Tree, now: &Tree, lower: &Path, inside: &Path) -> io::Result
 }
 
 /// A directory is copied to the upper one when something is created beneath it.
-fn is_same_directory(below: &fs::Metadata, entry: &Entry) -> bool {
+fn is_same_directory(below: &fs::Metadata, entry: &LeftoverEntry) -> bool {
     // One that hides what lies below has another content.
     below.is_dir()
         && entry.content == Content::Directory
@@ -143,7 +143,7 @@ fn tree(upper: &Path) -> io::Result<Tree> {
                 todo.push(path.clone());
             }
             let (mode, owner) = (metadata.mode(), (metadata.uid(), metadata.gid()));
-            tree.insert(path, Entry { mode, owner, inode: metadata.ino(), content });
+            tree.insert(path, LeftoverEntry { mode, owner, inode: metadata.ino(), content });
         }
     }
     Ok(tree)
