@@ -110,6 +110,10 @@ impl Corpus {
     pub fn load(folder: &Path) -> Result<Corpus, CorpusError> {
         let list = folder.join("cases.jsonl");
         let (journal, cases) = Journal::open::<Case>(&list).map_err(failed("read", &list))?;
+        if cases.iter().zip(0..).any(|(case, number)| case.id != CaseId(number)) {
+            let damaged = io::Error::new(io::ErrorKind::InvalidData, "its cases are not numbered from 0 on");
+            return Err(failed("read", &list)(damaged));
+        }
         let read = |case: &Case| {
             let path = folder.join("queue").join(&case.file);
             Ok(Arc::from(fs::read(&path).map_err(failed("read", &path))?))

@@ -2,7 +2,8 @@
 //!
 //! Traces are altered where their format is known (`crates/trace/tests/file/damage.rs`), what is private beside its parser: the configuration
 //! (`crates/fencepost/src/config/file.rs`), records of the probe (`crates/record/src/probe_host/altered.rs`), messages between machines
-//! (`crates/crash/tests/search/messages.rs`), replies of guests (`crates/vm/src/guest.rs`).
+//! (`crates/crash/tests/search/messages.rs`, `crates/check/src/elsewhere`, `crates/cause/tests/causes/workers.rs`, `crates/fuzz/src/campaign/merge.rs`),
+//! replies of guests (`crates/vm/src/guest.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;

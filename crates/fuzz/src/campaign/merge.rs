@@ -179,6 +179,16 @@ mod tests {
         SliceDone { executions: 20, cases, nodes: tree.nodes().to_vec(), ..SliceDone::default() }
     }
 
+    fn about() -> About {
+        About {
+            version: VERSION,
+            command: vec!["program".to_owned()],
+            delivery: "operations".to_owned(),
+            pools: vec!["pool".into()],
+            seed: 1,
+        }
+    }
+
     /// A campaign without cases.
     struct Fresh {
         state: State,
@@ -188,15 +198,8 @@ mod tests {
     impl Fresh {
         fn new() -> Fresh {
             let folder = tempfile::tempdir().expect("a folder");
-            let about = About {
-                version: VERSION,
-                command: vec!["program".to_owned()],
-                delivery: "operations".to_owned(),
-                pools: vec!["pool".into()],
-                seed: 1,
-            };
             let budget = Budget { time: None, executions: None, check_share: 0.5 };
-            let state = State::open(&folder.path().join("out"), &about, budget, 1).expect("begun");
+            let state = State::open(&folder.path().join("out"), &about(), budget, 1).expect("begun");
             Fresh { state, _folder: folder }
         }
 
@@ -232,6 +235,36 @@ mod tests {
                 *shared.borrow_mut() = Fresh::new();
             }
         });
+    }
+
+    /// They are refused, or the campaign goes on.
+    #[test]
+    fn altered_files_of_campaigns() {
+        let place = tempfile::tempdir().expect("a folder");
+        let text = serde_json::to_vec(&unit(place.path())).expect("JSON");
+        std::fs::write(place.path().join(DONE), &text).expect("written");
+        let mut fresh = Fresh::new();
+        fresh.state.merge(place.path(), 0).expect("merged");
+        fresh.state.save(true).expect("written");
+        let out = fresh.state.folder().to_owned();
+        let data = std::fs::read(out.join("images/data")).expect("it is there");
+        let go_on = || {
+            // A list that ends early cuts it.
+            std::fs::write(out.join("images/data"), &data).expect("written");
+            let budget = Budget { time: None, executions: None, check_share: 0.5 };
+            let mut state = State::open(&out, &about(), budget, 1)?;
+            (0..4).try_for_each(|_| state.next(true).map(drop))
+        };
+        for name in ["state.json", "cases.jsonl", "images/tree.jsonl"] {
+            let file = out.join(name);
+            let right = std::fs::read(&file).expect("it is there");
+            go_on().expect("a campaign");
+            parser_tests::hammer::hammer(name.trim_start_matches("images/"), std::slice::from_ref(&right), &|input| {
+                std::fs::write(&file, input).expect("written");
+                let _ = go_on();
+            });
+            std::fs::write(&file, right).expect("written");
+        }
     }
 
     /// Cases that are made of each other have no ancestor.

@@ -17,7 +17,7 @@ use crate::image::{Image, ImageId};
 use crate::journal::{Journal, write_whole};
 use crate::random::Random;
 use crate::tails::Tails;
-use crate::tree::Tree;
+use crate::tree::{Node, Tree};
 
 /// Mutants of one case in a row: they share its starting pool, which is then put in place once.
 const BATCH: usize = 24;
@@ -268,7 +268,7 @@ impl State {
 
     /// Of the campaign, with earlier sittings.
     pub fn elapsed(&self) -> Duration {
-        self.before + self.begun.elapsed()
+        self.before.saturating_add(self.begun.elapsed())
     }
 
     /// Of this sitting.
@@ -364,7 +364,8 @@ impl State {
     /// power failure in that code breaks depends on what was still to be done.
     fn next_image(&mut self) -> Result<Option<Unit>, CorpusError> {
         let nodes = &self.tree.nodes()[self.opened.min(self.tree.nodes().len())..];
-        let Some(at) = nodes.iter().position(|node| node.crash.is_some()) else {
+        let is_crash = |node: &Node| node.crash.is_some() && self.corpus.get(node.case).is_some();
+        let Some(at) = nodes.iter().position(is_crash) else {
             self.opened = self.tree.nodes().len();
             return Ok(None);
         };
