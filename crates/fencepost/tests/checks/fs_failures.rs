@@ -215,6 +215,21 @@ fn nothing_is_left_behind_by_kill_9() {
     assert!(!mounts.contains("fencepost-fs-"), "{mounts}");
 }
 
+/// The first process of a container is the last one of its mount namespace, and its program may lie on a volume.
+#[test]
+fn the_only_process_of_a_namespace_checks_from_a_volume() {
+    let folder = space("volume");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, "creat foo\nrename foo bar\n");
+    let volume = folder.join("volume");
+    std::fs::create_dir_all(&volume).unwrap();
+    let script = "mount --bind \"$(dirname \"$1\")\" \"$0\" && shift && exec \"$0/fencepost\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-U", "-r", "-m", "sh", "-c", script]).arg(&volume).arg(FENCEPOST);
+    let output = command.args(check(&program, &program, &operations)).current_dir(&folder).output().unwrap();
+    said(&output, 0);
+}
+
 /// Runs a script with the words of a check as its arguments where no mount namespace of our own can be had: mounts are for everybody
 /// in the script's to see.
 fn in_the_open(folder: &Path, script: &str, words: &[String]) -> Output {
