@@ -16,7 +16,7 @@ use finding::site::Site;
 use persistency::point::Content;
 use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
-use trace::event::EventId;
+use trace::event::{ContextId, EventId};
 use trace::{ReadError, TraceReader};
 use verdict::symptom::{Symptom, SymptomKey};
 use verdict::verdict::Verdict;
@@ -27,6 +27,7 @@ use crate::minimise::{Minimal, minimise};
 use crate::point_evaluator::{EvaluateError, PointEvaluator};
 use crate::repair::{self, Remedy, Repair};
 use crate::store_history::{self, StoreFate, StoreInfo};
+use crate::storing_code::{StoringCode, StoringCodes};
 use crate::verdict_cache::VerdictCache;
 
 /// Why a program loses or mixes up data.
@@ -254,6 +255,7 @@ struct Task<'a> {
 /// Looks into failing states, from the beginning of the trace to its end.
 struct Worker<'a, R> {
     task: Task<'a>,
+    codes: StoringCodes,
     memory: &'a mut VerdictCache,
     recovery: &'a mut R,
     walk: Walk<'a>,
@@ -269,7 +271,8 @@ impl<'a, R: Recovery> Worker<'a, R> {
     fn new(task: Task<'a>, memory: &'a mut VerdictCache, recovery: &'a mut R) -> Result<Self, AnalyseError> {
         let walk = memory.walk(task.reader, task.rules)?;
         let without = Walk::new(task.reader, task.rules)?;
-        Ok(Worker { task, memory, recovery, walk, without, stretch: None, last: None })
+        let codes = StoringCodes::of(task.reader);
+        Ok(Worker { task, codes, memory, recovery, walk, without, stretch: None, last: None })
     }
 
     /// Finds the causes of these failing states of the outcome; `reach` is told of each before.
@@ -307,7 +310,7 @@ impl<'a, R: Recovery> Worker<'a, R> {
             let failing = &outcome.failing[number];
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
             let before = evaluator.allowance;
-            match known.explains(reader, &mut evaluator, &outcome.point, failing) {
+            match known.explains(reader, &self.codes, &mut evaluator, &outcome.point, failing) {
                 Ok(Some(cause)) => {
                     analysis.causes[cause].explains += 1;
                     analysis.causes[cause].seen_at(outcome.point.at);
@@ -322,7 +325,7 @@ impl<'a, R: Recovery> Worker<'a, R> {
                         if fails_in_order && cause.in_program_order {
                             self.stretch = Some(analysis.causes.len());
                         }
-                        known.add(&cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
+                        known.add(&self.codes, &cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
                         analysis.causes.push(cause);
                     }
                     Err(error) if error.is_exhausted() => analysis.unexplained += 1,
@@ -424,8 +427,8 @@ fn is_late(reader: &TraceReader, missing: &[StoreInfo], repair: Option<Repair>) 
 /// What the causes so far explain.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// Instructions whose store was missing, and the cause.
-    missing: BTreeMap<Site, usize>,
+    /// Code whose store was missing, each by a call path, and the cause.
+    missing: FxHashMap<(StoringCode, ContextId), usize>,
     /// Failures in program order: by the symptom and the instructions around the crash.
     between: BTreeMap<Around, usize>,
     /// The code of stores that were asked for: reading an event anew decodes a block of the trace.
@@ -436,11 +439,11 @@ struct Known {
 type Around = (Option<SymptomKey>, Option<Site>, Option<Site>);
 
 impl Known {
-    fn add(&mut self, cause: &RootCause, around: Around, number: usize) {
+    fn add(&mut self, codes: &StoringCodes, cause: &RootCause, around: Around, number: usize) {
         // What was not executed yet is no culprit.
         let lost = !matches!(cause.class, Class::Atomicity | Class::Recovery) || cause.program_order_is_wrong;
         for store in cause.missing.iter().filter(|_| lost) {
-            self.missing.entry(store.site).or_insert(number);
+            self.missing.entry((codes.code(store.site.pc), store.site.context)).or_insert(number);
         }
         if cause.in_program_order {
             self.between.entry(around).or_insert(number);
@@ -460,6 +463,7 @@ impl Known {
     fn explains<R: Recovery>(
         &mut self,
         reader: &TraceReader,
+        codes: &StoringCodes,
         evaluator: &mut PointEvaluator<'_, '_, R>,
         point: &Point,
         failing: &FailingState,
@@ -476,7 +480,7 @@ impl Known {
             // Up to the last store of a known culprit.
             for (number, store) in stores.iter().enumerate().skip(kept) {
                 let Some(site) = self.site(reader, store.event)? else { continue };
-                if let Some(&cause) = self.missing.get(&site) {
+                if let Some(&cause) = self.missing.get(&(codes.code(site.pc), site.context)) {
                     by.get_or_insert(cause);
                     kept = number + 1;
                 }

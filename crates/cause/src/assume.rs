@@ -11,11 +11,13 @@ use trace::{ReadError, Tables, TraceReader};
 
 use crate::analyse::RootCause;
 use crate::store_history::StoreInfo;
+use crate::storing_code::{StoringCode, StoringCodes};
 
 /// Assumes that these causes are repaired; returns whether that is anything new. A cause without a store that was executed and is
 /// missing has no repair that could be assumed.
 ///
-/// The code to blame counts, not the call path alone: the same line of the program, reached by other calls, has the same bug.
+/// The code to blame counts, not the call path alone: the same line of the program, reached by other calls, has the same bug. A line
+/// that calls the C library is repaired with all that the library stores for it.
 pub fn assume(
     reader: &TraceReader,
     causes: &[RootCause],
@@ -29,15 +31,16 @@ pub fn assume(
     }
     let tables = reader.tables();
     let mut symbols = Symbolizer::new(tables);
-    let mut guilty: FxHashMap<CodeAddr, Vec<Location>> = FxHashMap::default();
+    let codes = StoringCodes::of(reader);
+    let mut guilty: FxHashMap<StoringCode, Vec<Location>> = FxHashMap::default();
     for store in &lost {
         let location = blamed(store.site, tables, &mut symbols, libraries);
-        guilty.entry(store.site.pc).or_default().push(location);
+        guilty.entry(codes.code(store.site.pc)).or_default().push(location);
     }
     let mut is_new = false;
-    for site in sites(reader, |pc| guilty.contains_key(&pc))? {
+    for site in sites(reader, |pc| guilty.contains_key(&codes.code(pc)))? {
         let location = blamed(site, tables, &mut symbols, libraries);
-        if guilty[&site.pc].contains(&location) {
+        if guilty[&codes.code(site.pc)].contains(&location) {
             is_new |= assumed.assume(site.pc, site.context);
         }
     }

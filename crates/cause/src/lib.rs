@@ -25,4 +25,5 @@ pub mod point_evaluator;
 mod program_order;
 pub mod repair;
 pub mod store_history;
+mod storing_code;
 pub mod verdict_cache;

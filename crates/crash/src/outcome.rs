@@ -55,7 +55,8 @@ impl PointOutcome {
         self.still_failing.unwrap_or_else(|| self.failing_states()) > 0
     }
 
-    /// Takes in what a search of this point found with repairs assumed: it tells what is exhausted.
+    /// Takes in what a search of this point found with repairs assumed: it tells what is exhausted. Its states are among those that were
+    /// decided before, so what it saved is no part of what was saved of them.
     pub fn searched_again(&mut self, again: &PointOutcome) {
         for outcome in &again.strategies {
             match self.strategies.iter_mut().find(|own| own.strategy == outcome.strategy) {
@@ -65,7 +66,6 @@ impl PointOutcome {
         }
         self.finished &= again.finished;
         self.runs += again.runs;
-        self.saved += again.saved;
         self.still_failing = Some(again.failing_states());
     }
 

@@ -40,6 +40,10 @@ pub fn run(mount: &Path, daemon: &[OsString]) -> Result<(), DriveError> {
     let mut input = Input::begin()?;
     let mut mounted = Mounted::start(mount, daemon)?;
     serve(&mut input, mount, walk)?;
+    if mounted.ended()?.is_some_and(|status| status.success()) {
+        detach(mount);
+        return Err(DriveError::InBackground);
+    }
     let unmounted = unmount(mount);
     print(format_args!("{}\n", how_unmounted(unmounted)))?;
     mounted.end(mount, unmounted.is_ok())

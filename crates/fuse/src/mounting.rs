@@ -5,7 +5,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::PathBuf;
-use std::{env, ptr};
+use std::{env, mem, ptr};
 
 /// How daemons get their mounts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,6 +79,9 @@ fn own_namespace() -> io::Result<()> {
     // SAFETY: these calls cannot fail.
     let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
     let flags = if user == 0 { libc::CLONE_NEWNS } else { libc::CLONE_NEWNS | libc::CLONE_NEWUSER };
+    // `/proc/self/exe` is a path in the namespace that is left. If that went with its last process, the path would lose the places where
+    // its file systems are mounted.
+    mem::forget(File::open("/proc/self/ns/mnt")?);
     // SAFETY: a plain system call.
     if unsafe { libc::unshare(flags) } != 0 {
         return Err(io::Error::last_os_error());

@@ -2,6 +2,7 @@
 //! the operations in which power will fail.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::Path;
 use std::time::Duration;
 
@@ -31,8 +32,8 @@ const START: usize = usize::MAX;
 pub enum ReferenceError {
     #[error(transparent)]
     Run(#[from] NativeError),
-    #[error("the daemon {how} without any crash{said}; run it by hand on the same operations")]
-    Failed { how: String, said: String },
+    #[error("the daemon {how} {when}, without any crash{said}; run it by hand on the same operations")]
+    Failed { how: String, when: When, said: String },
     #[error("after `{step}` the driver says `{line}`, which is not understood")]
     Garbled { step: String, line: String },
     #[error(
@@ -49,6 +50,45 @@ pub enum ReferenceError {
     Forgotten { path: String },
     #[error("cannot keep a copy of the pool: {0}; is there space left for temporary files?")]
     Copy(std::io::Error),
+}
+
+/// When a daemon failed, as far as the answers of its driver tell.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum When {
+    Mounting,
+    /// Nothing was answered yet, and this was the first to be.
+    MountingOr(String),
+    During(String),
+    /// After the last operation every file grows and is removed.
+    Ending,
+    Unmounted,
+    MountedAgain,
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            When::Mounting => f.write_str("at mount"),
+            When::MountingOr(step) => write!(f, "at mount or in `{step}`"),
+            When::During(step) => write!(f, "in `{step}`"),
+            When::Ending => f.write_str("after the last operation, when all files grow and are removed"),
+            When::Unmounted => f.write_str("after it was unmounted"),
+            When::MountedAgain => f.write_str("when it is mounted again"),
+        }
+    }
+}
+
+impl When {
+    fn of(steps: &[Step], output: &str, parsed: &Result<Reference, Fault>) -> When {
+        let text = |number: usize| steps[number].op.to_string();
+        match parsed {
+            Ok(_) => When::Unmounted,
+            Err(Fault { step: Some(0), .. }) if output.is_empty() => When::MountingOr(text(0)),
+            Err(Fault { step: Some(number), .. }) => When::During(text(*number)),
+            Err(_) if output.is_empty() => When::Mounting,
+            Err(_) => When::Ending,
+        }
+    }
 }
 
 /// What goes wrong without a crash, and in which step, if one can be named.
@@ -85,12 +125,14 @@ pub(crate) fn run(
     let command = Command { stdin: Input::Bytes(script_with(steps, trees, growth).into_bytes()), ..driver.clone() };
     let limits = Limits { wall: limits.wall + Duration::from_millis(20) * steps.len() as u32, ..*limits };
     let run = session.run(&command, &limits).map_err(|error| Fault { step: None, why: error.into() })?;
-    let parsed = parse(steps, &String::from_utf8_lossy(&run.stdout), trees, growth);
-    match (&run.end, parsed) {
-        (End::Exited(0), parsed) => parsed,
-        // The step that it was in has no answer.
-        (_, parsed) => Err(Fault { step: parsed.err().and_then(|fault| fault.step), why: failed(&run) }),
+    let output = String::from_utf8_lossy(&run.stdout);
+    let parsed = parse(steps, &output, trees, growth);
+    if run.end == End::Exited(0) {
+        return parsed;
     }
+    // The step that it was in has no answer.
+    let why = failed(&run, When::of(steps, &output, &parsed));
+    Err(Fault { step: parsed.err().and_then(|fault| fault.step), why })
 }
 
 /// The lines that a driver is given: the steps, with a walk before and after those that are crashed.
@@ -129,7 +171,7 @@ impl Walks {
     }
 }
 
-fn failed(run: &RunReport) -> ReferenceError {
+fn failed(run: &RunReport, when: When) -> ReferenceError {
     let how = match &run.end {
         End::Exited(code) => format!("ends with exit code {code}"),
         End::Signalled { signal, .. } => format!("is killed by signal {signal}"),
@@ -138,7 +180,7 @@ fn failed(run: &RunReport) -> ReferenceError {
     };
     let stderr = String::from_utf8_lossy(&run.stderr);
     let said = stderr.lines().rev().find(|line| !line.trim().is_empty());
-    ReferenceError::Failed { how, said: said.map_or_else(String::new, |line| format!(" ({})", line.trim())) }
+    ReferenceError::Failed { how, when, said: said.map_or_else(String::new, |line| format!(" ({})", line.trim())) }
 }
 
 /// The tree that a driver printed after a step.
@@ -210,7 +252,7 @@ pub(crate) fn remounted(
     let command = Command { stdin: Input::Bytes(script.into_bytes()), ..driver.clone() };
     let run = session.run(&command, limits).map_err(|error| at_the_end(error.into()))?;
     if run.end != End::Exited(0) {
-        return Err(at_the_end(failed(&run)));
+        return Err(at_the_end(failed(&run, When::MountedAgain)));
     }
     let text = String::from_utf8_lossy(&run.stdout);
     let mut lines = text.lines();
@@ -333,6 +375,21 @@ mod tests {
         assert!(matches!(fault.why, ReferenceError::Varies { .. }), "{}", fault.why);
         // A pool in use may be full: that is no fault.
         assert!(reference.differs(&parsed(FOO, "ENOSPC"), &steps()).is_none());
+    }
+
+    #[test]
+    fn a_daemon_that_fails_is_said_to_when() {
+        let when = |first_is_crashed: bool, output: &str| {
+            let mut steps = steps();
+            steps[0].crash = first_is_crashed;
+            When::of(&steps, output, &parse(&steps, output, Walks::Crashed, Some(Growth::Zero))).to_string()
+        };
+        assert_eq!(when(true, ""), "at mount");
+        assert_eq!(when(false, ""), "at mount or in `creat bar`");
+        assert_eq!(when(false, "ok\n"), "in `unlink bar`");
+        let all = format!("ok\nok\n{ROOT}ok\nok\n{ROOT}{FOO}ok\n");
+        assert_eq!(when(false, &all), "after the last operation, when all files grow and are removed");
+        assert_eq!(when(false, &format!("{all}ok\nunmounted\n")), "after it was unmounted");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use cause::assume::assume;
 use cause::explain::{Explained, explain};
+use crash::assumed::AssumedRepairs;
 use finding::blame::Libraries;
 use finding::finding::Class;
 use trace::EventId;
@@ -111,4 +113,33 @@ fn a_lost_store_does_not_take_in_an_update_that_is_torn_without_any_loss() {
     let recorded = record(&[durable(1, 1).to_vec(), vec![store(2, 2, 1), fence(3)], later].concat());
     let classes: Vec<Class> = named(&recorded, torn).iter().map(|one| one.finding.class).collect();
     assert_eq!(classes, [Class::Durability, Class::Atomicity]);
+}
+
+/// Eight words copied by four instructions and not flushed, then a flag that says that they are there.
+fn copied(by: impl Fn(Step) -> Step) -> Recorded {
+    let mut steps: Vec<Step> = (0..8).map(|word| by(store(20 + word % 4, 1 + word, 7))).collect();
+    steps.extend([store(2, 9, 1), clwb(3, 9), fence(4)]);
+    record(&steps)
+}
+
+fn half_copied(word: Words<'_>) -> Option<&'static str> {
+    (word(9) == 1 && (1..9).any(|line| word(line) != 7)).then_some("exit 1")
+}
+
+/// Also as soon as one of its instructions is known: many more lines are lost than the library has instructions.
+#[test]
+fn what_one_call_of_the_c_library_copies_has_one_cause_and_one_repair() {
+    let assumed = |recorded: &Recorded| {
+        let causes = causes(recorded, half_copied);
+        let mut assumed = AssumedRepairs::default();
+        assert!(assume(&recorded.reader, &causes[..1], &Libraries::default(), &mut assumed).unwrap());
+        (causes.len(), assumed.len())
+    };
+    // By instructions of the program itself each is a store of its own.
+    let (causes, repaired) = assumed(&copied(|step| step));
+    assert!(causes > 1 && repaired == 1, "{causes} causes, {repaired} repaired");
+    assert_eq!(assumed(&copied(|step| step.called_at(1))), (1, 4));
+    // And each call is.
+    let recorded = copied(|step| step.called_at(step.site() % 2));
+    assert_eq!(assumed(&recorded), (2, 2));
 }

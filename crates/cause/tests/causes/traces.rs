@@ -6,6 +6,8 @@ use trace::*;
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     site: u64,
+    /// Where the program calls the C library, if the instruction is one of the library's.
+    called_at: Option<u64>,
     thread: u32,
     what: What,
 }
@@ -29,10 +31,19 @@ impl Step {
     pub fn by(self, thread: u32) -> Step {
         Step { thread, ..self }
     }
+
+    pub fn site(self) -> u64 {
+        self.site
+    }
+
+    /// The same by an instruction of the C library that this site of the program calls.
+    pub fn called_at(self, site: u64) -> Step {
+        Step { called_at: Some(site), ..self }
+    }
 }
 
 fn step(site: u64, what: What) -> Step {
-    Step { site, thread: 0, what }
+    Step { site, called_at: None, thread: 0, what }
 }
 
 pub fn store(site: u64, line: u64, value: u64) -> Step {
@@ -92,7 +103,8 @@ pub fn record(steps: &[Step]) -> Recorded {
     let mut writer = TraceWriter::create(&path, Meta::default()).unwrap();
     let info = PoolInfo { path: "/pmem/pool".into(), len: POOL_BYTES };
     writer.pool(info, &mut &[0; POOL_BYTES as usize][..]).unwrap();
-    let module = writer.module(CodeModule { path: "program".into(), build_id: None, kind: ModuleKind::Elf });
+    let [program, library] = ["program", "libc.so.6"]
+        .map(|path| writer.module(CodeModule { path: path.into(), build_id: None, kind: ModuleKind::Elf }));
     for step in steps {
         let at = |line: u64| Place { pool: PoolId(0), offset: PoolOffset(line * 64) };
         let mut bytes = [0; 8];
@@ -116,8 +128,13 @@ pub fn record(steps: &[Step]) -> Recorded {
             What::Msync(line) => EventKind::Msync { place: at(line), len: 64 },
             What::Fsync => EventKind::Fsync { pool: PoolId(0), data_only: false },
         };
+        let mut call = |site| writer.context(ContextId(0), CodeAddr { module: program, addr: pc(site) }, false);
+        let (module, context) = match step.called_at {
+            Some(site) => (library, call(site)),
+            None => (program, ContextId(0)),
+        };
         let pc = CodeAddr { module, addr: pc(step.site) };
-        writer.push(&Event { thread: ThreadId(step.thread), context: ContextId(0), pc, kind }).unwrap();
+        writer.push(&Event { thread: ThreadId(step.thread), context, pc, kind }).unwrap();
     }
     writer.finish(&mut [], Outcome::Ended(ExitStatus::Code(0))).unwrap();
     Recorded { reader: TraceReader::open(&path).unwrap(), folder }

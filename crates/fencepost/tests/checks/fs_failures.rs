@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use targets::fs::{Fault, build, build_faulty};
+use targets::fs::{Fault, build, build_faulty, build_pmemobjfs};
 
 const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
 
@@ -71,13 +71,13 @@ fn processes_with(word: &str) -> usize {
 #[test]
 fn a_daemon_that_hangs_at_mount() {
     let text = said(&faulty("mount", Fault::HangsAtMount), 3);
-    assert!(text.contains("the daemon hangs without any crash"), "{text}");
+    assert!(text.contains("the daemon hangs at mount, without any crash"), "{text}");
 }
 
 #[test]
 fn a_daemon_that_hangs_at_unmount() {
     let text = said(&faulty("unmount", Fault::HangsAtUnmount), 3);
-    assert!(text.contains("the daemon hangs without any crash"), "{text}");
+    assert!(text.contains("the daemon hangs after it was unmounted, without any crash"), "{text}");
 }
 
 #[test]
@@ -86,6 +86,59 @@ fn a_daemon_that_dies_or_is_killed() {
     assert!(text.contains("signal 6"), "{text}");
     let text = said(&faulty("killed", Fault::Killed), 3);
     assert!(text.contains("signal 9"), "{text}");
+}
+
+#[test]
+fn a_daemon_that_goes_into_the_background() {
+    let folder = space("background");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, &"creat foo\nunlink foo\n".repeat(50));
+    let words = check(&program, &program, &operations).iter().map(|word| word.replace(" -f ", " ")).collect::<Vec<_>>();
+    let text = said(&run(&folder, &words), 3);
+    assert!(text.contains("keep it in the foreground (libfuse: -f)"), "{text}");
+}
+
+#[test]
+fn a_daemon_that_cannot_make_the_file_system() {
+    let folder = space("unmade");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, "creat foo\n");
+    let mut words = check(&program, &program, &operations);
+    let mkfs = words.iter().position(|word| word == "--mkfs").unwrap();
+    words.drain(mkfs..mkfs + 2);
+    let text = said(&run(&folder, &words), 3);
+    assert!(
+        text.contains("--fuse: the daemon, which makes the file system at its first mount without --mkfs"),
+        "{text}"
+    );
+    assert!(text.contains("ended (exit 1) without mounting; --mkfs names the command that makes one"), "{text}");
+}
+
+#[test]
+fn a_file_system_that_uses_pmdk_runs_its_code_for_pm() {
+    let folder = space("pmdk");
+    let (daemon, mkfs) = build_pmemobjfs(&folder).unwrap();
+    let operations = operations(&folder, "crash creat foo\n");
+    let words = [
+        "fs",
+        "check",
+        "--progress",
+        "never",
+        "--strategy",
+        "program-order",
+        "--mkfs",
+        &format!("{} -s 16777216 {{pool}}", mkfs.display()),
+        "--fuse",
+        &format!("{} -f -s -ohard_remove {{pool}} {{mount}}", daemon.display()),
+        "--ops",
+        &operations,
+    ];
+    let mut command = Command::new(FENCEPOST);
+    command.env_remove("PMEM_IS_PMEM_FORCE").env_remove("PMEM2_FORCE_GRANULARITY");
+    let output = command.args(words).current_dir(&folder).output().unwrap();
+    let text = said(&output, 0);
+    assert_eq!(text.matches("note: it uses PMDK: PMEM_IS_PMEM_FORCE=1").count(), 1, "{text}");
+    assert!(!text.contains("called msync"), "{text}");
 }
 
 #[test]
@@ -213,6 +266,21 @@ fn nothing_is_left_behind_by_kill_9() {
     waits(&|| processes_with(&word) == 0);
     let mounts = std::fs::read_to_string("/proc/self/mountinfo").unwrap();
     assert!(!mounts.contains("fencepost-fs-"), "{mounts}");
+}
+
+/// The first process of a container is the last one of its mount namespace, and its program may lie on a volume.
+#[test]
+fn the_only_process_of_a_namespace_checks_from_a_volume() {
+    let folder = space("volume");
+    let program = build(&folder, 0).unwrap();
+    let operations = operations(&folder, "creat foo\nrename foo bar\n");
+    let volume = folder.join("volume");
+    std::fs::create_dir_all(&volume).unwrap();
+    let script = "mount --bind \"$(dirname \"$1\")\" \"$0\" && shift && exec \"$0/fencepost\" \"$@\"";
+    let mut command = Command::new("unshare");
+    command.args(["-U", "-r", "-m", "sh", "-c", script]).arg(&volume).arg(FENCEPOST);
+    let output = command.args(check(&program, &program, &operations)).current_dir(&folder).output().unwrap();
+    said(&output, 0);
 }
 
 /// Runs a script with the words of a check as its arguments where no mount namespace of our own can be had: mounts are for everybody

@@ -11,6 +11,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use check::checked::Checked;
+use check::code_path::{self, Environment};
 use drive::template::{replaced, words};
 use finding::finding::Location;
 use fs::campaign::Reached;
@@ -35,6 +36,7 @@ use super::check::Failed;
 use super::release::Release;
 use crate::commands::crash::Job;
 use crate::commands::options::crash::CrashOptions;
+use crate::commands::output::code_path::say_choice;
 use crate::commands::record::{backend, outcome, recorded};
 use crate::exit::Exit;
 use crate::render;
@@ -72,6 +74,14 @@ fn preloaded(library: &Path, env: &[String]) -> Result<Vec<(OsString, OsString)>
         all.push((name.into(), value.into()));
     }
     Ok(all)
+}
+
+/// Who makes a file system, and the option that says so.
+struct Maker {
+    option: &'static str,
+    by: String,
+    /// What to do if it fails.
+    help: &'static str,
 }
 
 /// What came of a batch.
@@ -133,6 +143,10 @@ impl Laboratory {
             let value = laboratory.filled(&[value]).pop().unwrap_or_default();
             laboratory.env.push((name, value));
         }
+        laboratory.choose_code_path(match &file_system.kind {
+            Kind::Fuse(_) => laboratory.daemon.clone(),
+            Kind::Preload { library, .. } => vec![library.into()],
+        });
         for folder in laboratory.folders() {
             files::create_dir_all(&folder)
                 .map_err(|error| Failed::Usage(format!("cannot make {}: {error}", folder.display())))?;
@@ -143,13 +157,26 @@ impl Laboratory {
         }
         // Without a command for it, whoever uses it first makes the file system.
         let made = mkfs.map_or_else(|| laboratory.driver(), |mkfs| laboratory.filled(&mkfs));
-        let option = match (&file_system.mkfs, is_mounted) {
-            (Some(_), _) => "--mkfs",
-            (None, true) => "--fuse",
-            (None, false) => "--preload",
+        let by = made.first().map_or_else(String::new, |program| format!("`{}`", program.to_string_lossy()));
+        let maker = match (&file_system.mkfs, is_mounted) {
+            (Some(_), _) => Maker { option: "--mkfs", by, help: "" },
+            (None, true) => Maker {
+                option: "--fuse",
+                by: "the daemon, which makes the file system at its first mount without --mkfs,".to_owned(),
+                help: "; --mkfs names the command that makes one",
+            },
+            (None, false) => Maker { option: "--preload", by: "the process with the library".to_owned(), help: "" },
         };
-        laboratory.make(&made, option)?;
+        laboratory.make(&made, &maker)?;
         Ok(laboratory)
+    }
+
+    /// A file system that uses PMDK runs the code that runs on PM, in all its runs.
+    fn choose_code_path(&mut self, asks: Vec<OsString>) {
+        let mut all: Environment = env::vars_os().chain(self.env.iter().cloned()).collect();
+        let before = all.len();
+        say_choice(code_path::choose_for(&asks, &mut all));
+        self.env.extend(all.drain(before..));
     }
 
     /// Everybody sees the mounts: there can be one at a time.
@@ -204,22 +231,22 @@ impl Laboratory {
         words.iter().map(|word| replaced(&replaced(word, POOL, &bytes(&pool)), MOUNT, &bytes(&mount))).collect()
     }
 
-    fn make(&self, words: &[OsString], option: &str) -> Result<(), Failed> {
+    fn make(&self, words: &[OsString], maker: &Maker) -> Result<(), Failed> {
+        let Maker { option, by, help } = maker;
         let (program, args) = words.split_first().ok_or_else(|| Failed::Usage(format!("{option} is empty")))?;
-        let shown = program.to_string_lossy();
         let mut made = std::process::Command::new(program);
         let made = made.args(args).envs(self.env.iter().cloned()).stdin(Stdio::null()).output();
-        let made = made.map_err(|error| Failed::Usage(format!("{option}: cannot start `{shown}`: {error}")))?;
+        let made = made.map_err(|error| Failed::Usage(format!("{option}: cannot start {by}: {error}")))?;
         if !made.status.success() {
             let how = match (made.status.code(), made.status.signal()) {
                 (Some(code), _) => format!("exit code {code}"),
                 (None, signal) => format!("signal {}", signal.unwrap_or_default()),
             };
             let said = String::from_utf8_lossy(&made.stderr).trim().to_owned();
-            return Err(Failed::Target(format!("{option}: `{shown}` failed ({how}): {said}")));
+            return Err(Failed::Target(format!("{option}: {by} failed ({how}): {said}{help}")));
         }
         let copied = files::copy(self.pool(), self.fresh());
-        copied.map(drop).map_err(|error| Failed::Target(format!("{option}: `{shown}` made no file {{pool}}: {error}")))
+        copied.map(drop).map_err(|error| Failed::Target(format!("{option}: {by} made no file {{pool}}: {error}")))
     }
 
     /// The pool as it was made.
