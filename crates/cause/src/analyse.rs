@@ -306,7 +306,6 @@ impl<'a, R: Recovery> Worker<'a, R> {
             reach(number);
             let failing = &outcome.failing[number];
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
-            let before = evaluator.allowance;
             match known.explains(reader, &mut evaluator, &outcome.point, failing) {
                 Ok(Some(cause)) => {
                     analysis.causes[cause].explains += 1;
@@ -331,8 +330,8 @@ impl<'a, R: Recovery> Worker<'a, R> {
                 Err(error) if error.is_exhausted() => analysis.unexplained += 1,
                 Err(error) => return Err(error),
             }
-            analysis.runs += u64::from(before - evaluator.allowance);
         }
+        analysis.runs += evaluator.runs;
         Ok(())
     }
 }
