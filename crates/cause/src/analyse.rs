@@ -309,7 +309,6 @@ impl<'a, R: Recovery> Worker<'a, R> {
             reach(number);
             let failing = &outcome.failing[number];
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
-            let before = evaluator.allowance;
             match known.explains(reader, &self.codes, &mut evaluator, &outcome.point, failing) {
                 Ok(Some(cause)) => {
                     analysis.causes[cause].explains += 1;
@@ -334,8 +333,8 @@ impl<'a, R: Recovery> Worker<'a, R> {
                 Err(error) if error.is_exhausted() => analysis.unexplained += 1,
                 Err(error) => return Err(error),
             }
-            analysis.runs += u64::from(before - evaluator.allowance);
         }
+        analysis.runs += evaluator.runs;
         Ok(())
     }
 }

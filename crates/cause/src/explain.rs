@@ -104,14 +104,41 @@ fn tell_apart(all: &mut [Explained]) {
 }
 
 /// "A before B" and "A and B belong together" are one bug: neither order of the two is right, so only the second helps. The same is true of
-/// "A before whatever", if all that an update lacks is A.
+/// "A before whatever", if all that an update lacks is A; and of "A came before B, which it needs", if A belongs together with a later store, too:
+/// B is only a step on the way. If that later store is the next one of the same loop, the order says it all.
 fn join_orders(all: &mut Vec<Explained>, causes: &[RootCause]) {
+    let too_early = |explained: &Explained| {
+        explained.finding.class == Class::Ordering
+            && explained.causes.iter().any(|&number| causes[number].program_order_is_wrong)
+    };
+    let early: Vec<Location> = all.iter().filter(|explained| too_early(explained)).filter_map(came_first).collect();
+    let is_loop = |explained: &Explained| {
+        let pair = explained.finding.failure.as_deref().map(|failure| (&failure.present, &failure.missing));
+        let same = pair.is_some_and(|(present, missing)| {
+            present.first().zip(missing.first()).is_some_and(|(one, other)| same_line(&one.location, &other.location))
+        });
+        same && is_step(explained, causes) && early.iter().any(|store| same_line(store, explained.finding.guilty()))
+    };
+    for update in all.extract_if(.., |explained| is_loop(explained)).collect::<Vec<_>>() {
+        let is_its_order = |order: &&mut Explained| {
+            too_early(order) && came_first(order).is_some_and(|store| same_line(&store, update.finding.guilty()))
+        };
+        if let Some(Explained { finding, causes }) = all.iter_mut().find(is_its_order) {
+            finding.count += update.finding.count;
+            causes.extend(update.causes);
+            update.finding.paths.into_iter().for_each(|path| add_path(finding, path));
+        }
+    }
     let (orders, mut others): (Vec<Explained>, Vec<Explained>) =
         std::mem::take(all).into_iter().partition(|explained| explained.finding.class == Class::Ordering);
     for order in orders {
         let together = |other: &&mut Explained| {
             other.finding.class == Class::Atomicity
-                && (same_pair(&other.finding, &order.finding) || lacks_only_what(other, &order, causes))
+                && (same_pair(&other.finding, &order.finding)
+                    || lacks_only_what(other, &order, causes)
+                    || too_early(&order)
+                        && is_step(other, causes)
+                        && came_first(&order).is_some_and(|store| same_line(&store, other.finding.guilty())))
         };
         match others.iter_mut().find(together) {
             Some(Explained { finding, causes }) => {
@@ -126,6 +153,17 @@ fn join_orders(all: &mut Vec<Explained>, causes: &[RootCause]) {
         }
     }
     *all = others;
+}
+
+/// The store that came too early.
+fn came_first(order: &Explained) -> Option<Location> {
+    let failure = order.finding.failure.as_deref()?;
+    Some(failure.present.first()?.location.clone())
+}
+
+/// The program itself, in its own order, leads through a state in which this update is half done.
+fn is_step(update: &Explained, causes: &[RootCause]) -> bool {
+    update.finding.class == Class::Atomicity && update.causes.iter().any(|&number| causes[number].in_program_order)
 }
 
 /// Is what is lost in `order` all that `update` lacks after a crash in the middle of it? No fence helps there.

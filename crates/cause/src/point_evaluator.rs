@@ -12,6 +12,9 @@ use verdict::verdict::Verdict;
 
 use crate::verdict_cache::VerdictCache;
 
+/// What a run that hangs costs of the allowance: it takes as long as many others.
+const HANG: u32 = 16;
+
 /// A crash point with its recovery and the verdicts so far.
 pub struct PointEvaluator<'a, 'w, R> {
     pub view: &'a PointView<'w>,
@@ -20,6 +23,8 @@ pub struct PointEvaluator<'a, 'w, R> {
     known: FxHashMap<StateKey, Verdict>,
     /// Runs that may still be made.
     pub allowance: u32,
+    /// Runs so far, with those that the memory saved.
+    pub runs: u64,
     /// Is there no time for more? Asked before every run.
     pub is_over: &'a dyn Fn() -> bool,
 }
@@ -49,7 +54,15 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
     /// `view` is one of the memory's walk.
     pub fn new(view: &'a PointView<'w>, recovery: &'a mut R, memory: &'a mut VerdictCache) -> Self {
         memory.arrive(view);
-        PointEvaluator { view, recovery, memory, known: FxHashMap::default(), allowance: 0, is_over: &|| false }
+        PointEvaluator {
+            view,
+            recovery,
+            memory,
+            known: FxHashMap::default(),
+            allowance: 0,
+            runs: 0,
+            is_over: &|| false,
+        }
     }
 
     /// What the search found out already.
@@ -105,6 +118,7 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
             return Err(EvaluateError::Exhausted);
         }
         self.allowance -= 1;
+        self.runs += 1;
         if let Some(verdict) = self.memory.recall_image(image) {
             return Ok(Observation { verdict, reads: None });
         }
@@ -112,6 +126,9 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
             Err(error) if error.is_cancelled() => Err(EvaluateError::Exhausted),
             observation => {
                 let observation = observation?;
+                if observation.verdict.is_endless() {
+                    self.allowance = self.allowance.saturating_sub(HANG - 1);
+                }
                 self.memory.learn_image(image, &observation);
                 Ok(observation)
             }

@@ -14,7 +14,6 @@ use runner::runner::{Runner, RunnerError};
 use trace::TraceReader;
 use trace::event::EventId;
 use verdict::end::Frame;
-use verdict::symptom::Symptom;
 
 use crate::hint::hint;
 use crate::session::{CheckSession, SessionError};
@@ -112,9 +111,12 @@ impl CheckSession<'_> {
         wants: &dyn Fn(&mut Finding) -> bool,
     ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
         let rules = self.options.rules;
-        let mut crash_paths = Vec::new();
-        for cause in causes {
-            let needed = cause.class == Class::Recovery;
+        let mut crash_paths: Vec<Vec<Frame>> = Vec::new();
+        for (number, cause) in causes.iter().enumerate() {
+            // All hangs are one finding, and to see where one is takes long.
+            let is_seen = |other: usize| causes[other].verdict.is_endless() && !crash_paths[other].is_empty();
+            let is_known = cause.verdict.is_endless() && (0..number).any(is_seen);
+            let needed = cause.class == Class::Recovery && !is_known;
             let path = if needed { breakdown(self.reader, rules, cause, &mut runners[0]) } else { Ok(Vec::new()) };
             crash_paths.push(match path.map_err(SessionError::from) {
                 Err(error) if error.is_cancelled() => Vec::new(),
@@ -138,7 +140,7 @@ impl CheckSession<'_> {
         let mut explained: Vec<(usize, Explained)> =
             explain(causes, &crash_paths, self.reader.tables(), self.libraries).into_iter().enumerate().collect();
         // A hang takes all the time that a run may take: the others do not wait for it.
-        let hangs = |&number: &usize| causes[number].verdict.symptom().is_some_and(Symptom::is_hang);
+        let hangs = |&number: &usize| causes[number].verdict.is_endless();
         explained.sort_by_key(|(_, explained)| explained.causes.first().is_some_and(hangs));
         for (place, Explained { mut finding, causes: numbers }) in explained {
             if !wants(&mut finding) {

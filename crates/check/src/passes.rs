@@ -7,7 +7,7 @@
 //! See `crash::assumed` for why everything that is found this way can happen to the program as it is.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cause::analyse::{Allowance, Analyser, Analysis};
 use cause::assume::assume;
@@ -91,26 +91,67 @@ impl CheckSession<'_> {
             points: Vec::new(),
             notes: Vec::new(),
             deadline: AnalysisDeadline::until(time.analysis),
-            left: 0,
+            unseen: FxHashSet::default(),
+            whole: time.budget.deadline,
             on_phase,
         };
         if self.merge.is_empty() {
             if let Some((fleet, trace)) = self.fleet {
                 self.begin(fleet, trace)?;
             }
-            passes.broad(runners, time.budget)?;
+            passes.part(Part::Broad, runners, time.budget)?;
             passes.part(Part::Deep, runners, time.budget)?;
         } else {
             let merged = merge(Journal::read_all(self.merge, self.reader, self.options)?);
-            passes.explain(Part::All, merged, runners)?;
+            passes.search.part = Part::All;
+            passes.explain_in_slices(merged, runners)?;
         }
         let coverage = coverage(survey, self.options, self.shard, &passes.points);
         let reads_pools = passes.memory.has_reads();
-        let Passes { analyser, assumed, points, notes, left, .. } = passes;
+        let Passes { analyser, assumed, points, notes, unseen, .. } = passes;
         let mut analysis = analyser.finish();
-        analysis.unexplained += left;
+        let never_again = points.iter().filter(|outcome| unseen.contains(&outcome.point.index));
+        analysis.unexplained += never_again.map(|outcome| outcome.failing.len() as u64).sum::<u64>();
         Ok(Searched { points, coverage, notes, analysis, assumed, reads_pools })
     }
+}
+
+/// Half of the remaining time, or all if that is little.
+#[derive(Clone, Copy, Debug)]
+struct Slice {
+    end: Option<Instant>,
+    is_last: bool,
+}
+
+impl Slice {
+    /// What is shorter is not worth the search for causes after it.
+    const LEAST: Duration = Duration::from_secs(1);
+
+    fn of(deadline: Option<Instant>) -> Slice {
+        let now = Instant::now();
+        let half = |deadline: Instant| deadline.saturating_duration_since(now) / 2;
+        let cut = deadline.map(half).filter(|half| *half >= Slice::LEAST).map(|half| now + half);
+        Slice { end: cut.or(deadline), is_last: cut.is_none() }
+    }
+
+    fn is_over(self) -> bool {
+        self.end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+/// Of the time for the analysis, what states that hang may take at once.
+const HANG_SHARE: u32 = 4;
+
+/// States on which the run ended, and those on which it did not.
+fn endless_apart(failing: &[PointOutcome]) -> (Vec<PointOutcome>, Vec<PointOutcome>) {
+    let only = |endless: bool| {
+        let outcomes = failing.iter().cloned().map(|mut outcome| {
+            outcome.failing.retain(|state| state.verdict.is_endless() == endless);
+            outcome
+        });
+        outcomes.filter(|outcome| !outcome.failing.is_empty()).collect()
+    };
+    (only(false), only(true))
 }
 
 struct Passes<'s, 'a> {
@@ -122,32 +163,42 @@ struct Passes<'s, 'a> {
     points: Vec<PointOutcome>,
     notes: Vec<RunNote>,
     deadline: AnalysisDeadline,
-    /// Failing states that were put off, and for which there was no time.
-    left: u64,
+    /// Failing points that are to be searched again, since more is known than when they were searched.
+    unseen: FxHashSet<u64>,
+    /// When the part that is under way must be over.
+    whole: Option<Instant>,
     on_phase: &'s (dyn Fn(Phase) + Sync),
 }
 
 impl<'s> Passes<'s, '_> {
-    /// Few states per point. Causes must be known before the time is over, since they make room for others: after half of it the causes
-    /// so far are looked for.
-    fn broad(&mut self, runners: &mut [Runner], budget: Budget<'s>) -> Result<(), SessionError> {
-        let now = Instant::now();
-        let half = |deadline: Instant| now + deadline.saturating_duration_since(now) / 2;
-        self.part(Part::Broad, runners, Budget { deadline: budget.deadline.map(half), ..budget })?;
-        if budget.deadline.is_some_and(|deadline| half(deadline) <= Instant::now()) {
-            self.part(Part::Broad, runners, budget)?;
+    /// Finds the causes of what other searches found.
+    fn explain_in_slices(&mut self, mut found: Vec<PointOutcome>, runners: &mut [Runner]) -> Result<(), SessionError> {
+        loop {
+            let slice = Slice::of(self.whole);
+            self.explain(std::mem::take(&mut found), runners)?;
+            if slice.is_last || self.unseen.is_empty() || self.is_over(self.whole) {
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
-    /// One part of the search over all points that it has not covered, and the causes of what fails.
+    /// One part of the search. Causes must be known before the time is over, since they make room for others: after half of the remaining time
+    /// the causes so far are looked for, and so on.
     fn part(&mut self, part: Part, runners: &mut [Runner], budget: Budget<'s>) -> Result<(), SessionError> {
-        self.search.budget = budget;
         self.search.part = part;
-        self.search.covered = self.points.iter().flat_map(PointOutcome::covers).collect();
-        let search = self.search.clone();
-        let found = self.run(&search, runners)?;
-        self.explain(part, found, runners)
+        self.whole = budget.deadline;
+        loop {
+            let slice = Slice::of(budget.deadline);
+            self.search.budget = Budget { deadline: slice.end, ..budget };
+            self.search.covered = self.points.iter().flat_map(PointOutcome::covers).collect();
+            let search = self.search.clone();
+            let found = self.run(&search, runners)?;
+            let is_cut = slice.is_over();
+            self.explain(found, runners)?;
+            if slice.is_last || !is_cut && self.unseen.is_empty() || self.is_over(self.whole) {
+                return Ok(());
+            }
+        }
     }
 
     fn run(&mut self, search: &Search<'_>, runners: &mut [Runner]) -> Result<Vec<PointOutcome>, SessionError> {
@@ -170,31 +221,29 @@ impl<'s> Passes<'s, '_> {
         Ok(points)
     }
 
-    /// Finds the causes of what failed, and searches the failing points again as if they were repaired, until nothing new is found.
-    fn explain(&mut self, part: Part, found: Vec<PointOutcome>, runners: &mut [Runner]) -> Result<(), SessionError> {
+    /// Finds the causes of what failed, and searches the failing points again as if they were repaired, until nothing new is found. The part goes
+    /// on after that, so searching again ends after half of the remaining time.
+    fn explain(&mut self, found: Vec<PointOutcome>, runners: &mut [Runner]) -> Result<(), SessionError> {
+        let end = Slice::of(self.whole).end;
         let is_failing = |outcome: &PointOutcome| !outcome.failing.is_empty();
         let mut failing: Vec<PointOutcome> = found.iter().filter(|outcome| is_failing(outcome)).cloned().collect();
         self.points = merge(std::mem::take(&mut self.points).into_iter().chain(found));
         for _ in 0..MOST_PASSES {
-            if failing.is_empty() {
-                break;
+            // A run that hangs takes as long as many others.
+            let (ended, endless) = endless_apart(&failing);
+            let one = self.learn_from(&ended, None, runners)?;
+            let other = self.learn_from(&endless, Some(HANG_SHARE), runners)?;
+            if self.forgive(&failing, runners, end)? || one || other {
+                self.unseen.extend(failing.iter().map(|outcome| outcome.point.index));
             }
-            let some = representatives(&failing);
-            let mut is_new = self.learn(some.as_ref().unwrap_or(&failing), runners)?;
-            if some.is_some() && !is_new {
-                is_new = self.learn(&failing, runners)?;
-            }
-            let is_new = self.forgive(&failing, runners)? || is_new;
-            if !is_new || self.is_over() {
-                // After those that were looked at first, nobody looked at the others.
-                let count = |outcomes: &[PointOutcome]| outcomes.iter().map(|it| it.failing.len() as u64).sum::<u64>();
-                self.left += some.filter(|_| is_new).map_or(0, |some| count(&failing) - count(&some));
+            if self.unseen.is_empty() || self.is_over(end) {
                 break;
             }
             self.search.assumed = Arc::new(self.assumed.clone());
             self.memory.assumed = Arc::clone(&self.search.assumed);
-            let again: FxHashSet<u64> = failing.iter().map(|outcome| outcome.point.index).collect();
-            let search = Search { again: Some(&again), part, ..self.search.clone() };
+            let again = std::mem::take(&mut self.unseen);
+            let budget = Budget { deadline: Slice::of(end).end, ..self.search.budget };
+            let search = Search { again: Some(&again), budget, ..self.search.clone() };
             let found = self.run(&search, runners)?;
             for outcome in &found {
                 let place = self.points.binary_search_by_key(&outcome.point.index, |own| own.point.index);
@@ -202,35 +251,76 @@ impl<'s> Passes<'s, '_> {
                     self.points[place].searched_again(outcome);
                 }
             }
+            if self.is_over(budget.deadline) {
+                let seen: FxHashSet<u64> = found.iter().map(|outcome| outcome.point.index).collect();
+                self.unseen = again.difference(&seen).copied().collect();
+            }
             failing = found.into_iter().filter(is_failing).collect();
         }
         Ok(())
     }
 
+    /// Finds the causes of these states: of a few of each kind first, and of all if these show nothing new. `share` is the part of the remaining
+    /// time that it may take. Was there anything to assume?
+    fn learn_from(
+        &mut self,
+        failing: &[PointOutcome],
+        share: Option<u32>,
+        runners: &mut [Runner],
+    ) -> Result<bool, SessionError> {
+        let now = Instant::now();
+        let part = |(share, end): (u32, Instant)| now + end.saturating_duration_since(now) / share;
+        let end = share.zip(self.deadline.deadline).map(part);
+        let few_show_something = match representatives(failing) {
+            Some(some) => self.learn(&some, end, runners)?,
+            None => false,
+        };
+        Ok(few_show_something || self.learn(failing, end, runners)?)
+    }
+
     /// Finds the causes of what failed, and assumes that they are repaired; was there anything to assume?
-    fn learn(&mut self, failing: &[PointOutcome], runners: &mut [Runner]) -> Result<bool, SessionError> {
+    fn learn(
+        &mut self,
+        failing: &[PointOutcome],
+        end: Option<Instant>,
+        runners: &mut [Runner],
+    ) -> Result<bool, SessionError> {
+        if failing.is_empty() {
+            return Ok(false);
+        }
         let known = self.analyser.causes().len();
-        self.analyse(failing, runners)?;
+        self.analyse(failing, end, runners)?;
         let causes = &self.analyser.causes()[known..];
         Ok(assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?)
     }
 
     /// See [`crate::forgive`].
-    fn forgive(&mut self, failing: &[PointOutcome], runners: &mut [Runner]) -> Result<bool, SessionError> {
+    fn forgive(
+        &mut self,
+        failing: &[PointOutcome],
+        runners: &mut [Runner],
+        end: Option<Instant>,
+    ) -> Result<bool, SessionError> {
         let mut positions = Arc::clone(&self.search.positions);
-        let is_over = || self.is_over();
+        let is_over = || self.is_over(end);
         let is_new = self.session.forgive(failing, runners, &mut positions, &is_over)?;
         self.search.positions = Arc::clone(&positions);
         self.memory.positions = positions;
         Ok(is_new)
     }
 
-    fn analyse(&mut self, failing: &[PointOutcome], runners: &mut [Runner]) -> Result<(), SessionError> {
+    fn analyse(
+        &mut self,
+        failing: &[PointOutcome],
+        end: Option<Instant>,
+        runners: &mut [Runner],
+    ) -> Result<(), SessionError> {
         let states: u64 = failing.iter().map(PointOutcome::failing_states).sum();
         let (on_phase, deadline, session) = (self.on_phase, &self.deadline, self.session);
         let is_over = || {
             on_phase(Phase::Analyse(states));
-            deadline.is_over(Instant::now(), session.is_stopped())
+            let now = Instant::now();
+            deadline.is_over(now, session.is_stopped()) || end.is_some_and(|end| now >= end)
         };
         let allowance = Allowance { is_over: &is_over, ..Allowance::default() };
         if let Some((fleet, _)) = session.fleet {
@@ -242,7 +332,27 @@ impl<'s> Passes<'s, '_> {
         Ok(())
     }
 
-    fn is_over(&self) -> bool {
-        self.session.is_stopped() || self.search.budget.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    fn is_over(&self, end: Option<Instant>) -> bool {
+        self.session.is_stopped() || end.is_some_and(|end| Instant::now() >= end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_is_half_of_what_is_left_until_that_is_little() {
+        let now = Instant::now();
+        let slice = Slice::of(Some(now + Duration::from_secs(600)));
+        let end = slice.end.expect("there is a deadline");
+        assert!(!slice.is_last && !slice.is_over());
+        assert!(end >= now + Duration::from_secs(200) && end <= now + Duration::from_secs(301));
+        let little = now + Duration::from_millis(1500);
+        let last = Slice::of(Some(little));
+        assert_eq!((last.end, last.is_last), (Some(little), true));
+        let all = Slice::of(None);
+        assert!(all.end.is_none() && all.is_last && !all.is_over());
+        assert!(Slice::of(Some(now)).is_over());
     }
 }

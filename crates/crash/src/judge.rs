@@ -24,6 +24,9 @@ const KEEP_PASSING: usize = 32;
 /// Failing states of a point that are kept, of all strategies and symptoms together.
 const KEEP_FAILING: usize = 64;
 
+/// Runs of a point that may hang: most of its other states hang as well, and each takes as long as a hundred others.
+const MOST_HANGS: u64 = 4;
+
 /// What all workers share of the states decided so far.
 #[derive(Debug)]
 pub(crate) struct Knowledge {
@@ -145,8 +148,9 @@ impl<R: Recovery> Judge<'_, R> {
                 known.insert(view.key(&state), None);
             }
         }
+        let mut hangs = 0;
         for &spec in task.strategies {
-            let done = self.strategy(view, task, spec, &mut known, &mut outcome)?;
+            let done = self.strategy(view, task, spec, (&mut known, &mut hangs), &mut outcome)?;
             outcome.finished &= done.reach != Reach::Stopped;
             outcome.strategies.push(done);
         }
@@ -161,13 +165,17 @@ impl<R: Recovery> Judge<'_, R> {
         view: &PointView<'_>,
         task: Task<'_>,
         spec: StrategySpec,
-        known: &mut FxHashMap<StateKey, Option<Decision>>,
+        (known, hangs): (&mut FxHashMap<StateKey, Option<Decision>>, &mut u64),
         outcome: &mut PointOutcome,
     ) -> Result<StrategyOutcome, RecoveryError> {
         let mut strategy = spec.start(view, task.point.index);
         let mut done = StrategyOutcome { strategy: spec, reach: Reach::Stopped, decided: 0, failing: 0 };
         loop {
             if (self.is_stopped)() {
+                return Ok(done);
+            }
+            if *hangs >= MOST_HANGS {
+                done.reach = Reach::Capped;
                 return Ok(done);
             }
             let Some(state) = strategy.next(view) else { break };
@@ -179,6 +187,7 @@ impl<R: Recovery> Judge<'_, R> {
                 Some(None) if !spec.learns() && !self.knowledge.runs_all() => {}
                 earlier => {
                     let is_new = earlier.is_none();
+                    let runs = outcome.runs;
                     let fate = match self.decide(view, &state, is_new, outcome) {
                         Err(error) if error.is_cancelled() => return Ok(done),
                         fate => fate?,
@@ -190,6 +199,9 @@ impl<R: Recovery> Judge<'_, R> {
                         self.knowledge.contradict(Contradiction::Verdicts { one, other });
                     }
                     strategy.observe(view, &state, fate.dirty_reads.as_deref());
+                    if fate.verdict.is_endless() {
+                        *hangs += outcome.runs - runs;
+                    }
                     if is_new {
                         done.decided += 1;
                         keep(spec, state, &fate.verdict, task.keep_failing, &mut done, outcome);

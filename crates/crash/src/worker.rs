@@ -1,15 +1,16 @@
 //! One thread of a search, and what it shares with the others.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use fleet::threads::Work;
+use rustc_hash::FxHashSet;
 use trace::event::EventId;
 
 use crate::judge::{Judge, Knowledge, Task};
 use crate::outcome::PointOutcome;
-use crate::points::Point;
+use crate::points::{FailurePoint, Point};
 use crate::read_tree::ReadTreeCache;
 use crate::recovery::Recovery;
 use crate::search::{Progress, Search, SearchError};
@@ -19,6 +20,9 @@ use crate::walk::Walk;
 
 /// Of the time, what crashes in the set-up may take.
 const SETUP_SHARE: u64 = 10;
+
+/// Of the time, what crash points at which runs hang may take.
+const HANG_SHARE: u64 = 4;
 
 /// Events between two looks at whether the search was stopped.
 const EVENTS_AT_ONCE: u64 = 1 << 16;
@@ -31,6 +35,16 @@ pub(crate) struct Totals {
     pub runs: AtomicU64,
     /// Spent on crashes in the set-up, by all workers, in microseconds.
     setup: AtomicU64,
+    /// At crash points at which a run hung, likewise.
+    hangs: AtomicU64,
+    /// Their failure points.
+    hanging: Mutex<FxHashSet<FailurePoint>>,
+}
+
+impl Totals {
+    fn hanging(&self) -> MutexGuard<'_, FxHashSet<FailurePoint>> {
+        self.hanging.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What the workers of a stage share.
@@ -74,9 +88,19 @@ impl<'s> Shared<'s> {
 
     /// A bug in the set-up fails nearly everywhere, and would leave no time for the operations.
     fn setup_had_its_share(&self) -> bool {
+        self.had(&self.totals.setup, SETUP_SHARE)
+    }
+
+    /// Where one run hangs, the next one is likely to hang as well, and the time for others goes by.
+    fn hangs_had_their_share(&self, point: &Point) -> bool {
+        self.had(&self.totals.hangs, HANG_SHARE) && self.totals.hanging().contains(&point.key)
+    }
+
+    /// Has this been more than its share of the time?
+    fn had(&self, taken: &AtomicU64, share: u64) -> bool {
         let Some(deadline) = self.search.budget.deadline else { return false };
         let time = deadline.saturating_duration_since(self.begun).as_micros() as u64;
-        self.totals.setup.load(Ordering::Relaxed) > time / SETUP_SHARE * self.workers
+        is_more_than(taken.load(Ordering::Relaxed), share, time, self.workers)
     }
 
     fn show_progress(&self) {
@@ -102,6 +126,11 @@ impl<'s> Shared<'s> {
     }
 }
 
+/// Is this more than a part of the time that so many workers have?
+fn is_more_than(taken: u64, share: u64, time: u64, workers: u64) -> bool {
+    taken > time / share * workers
+}
+
 /// A walk over the trace with a recovery of its own.
 pub(crate) struct Worker<'r, R> {
     walk: Walk<'r>,
@@ -124,7 +153,7 @@ impl<'r, R: Recovery> Worker<'r, R> {
         &mut self.recovery
     }
 
-    /// Judges a point of the stage. None: it is left out, since crashes in the set-up have had their share, or all is stopped.
+    /// Judges a point of the stage. None: it is left out, since crashes in the set-up or hangs have had their share, or all is stopped.
     pub fn point(&mut self, shared: &Shared<'_>, pick: Pick) -> Result<Option<PointOutcome>, SearchError> {
         self.go(shared, pick).inspect_err(|_| shared.failed.store(true, Ordering::Relaxed))
     }
@@ -132,7 +161,7 @@ impl<'r, R: Recovery> Worker<'r, R> {
     fn go(&mut self, shared: &Shared<'_>, pick: Pick) -> Result<Option<PointOutcome>, SearchError> {
         let point = shared.search.survey.point(pick);
         let in_setup = shared.search.setup_end.is_some_and(|end| point.at < end);
-        if in_setup && shared.setup_had_its_share() {
+        if in_setup && shared.setup_had_its_share() || shared.hangs_had_their_share(&point) {
             return Ok(None);
         }
         let begun = Instant::now();
@@ -147,8 +176,13 @@ impl<'r, R: Recovery> Worker<'r, R> {
             self.walk.advance_to(point.at.min(EventId(self.walk.at().0 + EVENTS_AT_ONCE)))?;
         }
         let outcome = self.judge(shared, &point)?;
+        let took = begun.elapsed().as_micros() as u64;
         if in_setup {
-            shared.totals.setup.fetch_add(begun.elapsed().as_micros() as u64, Ordering::Relaxed);
+            shared.totals.setup.fetch_add(took, Ordering::Relaxed);
+        }
+        if outcome.failing.iter().any(|failing| failing.verdict.is_endless()) {
+            shared.totals.hangs.fetch_add(took, Ordering::Relaxed);
+            shared.totals.hanging().insert(point.key);
         }
         Ok(Some(outcome))
     }
@@ -191,5 +225,17 @@ impl<R: Recovery> Work<Pick> for AtStage<'_, '_, '_, R> {
 
     fn work(&mut self, pick: &Pick) -> Result<Option<PointOutcome>, SearchError> {
         self.worker.point(self.shared, *pick)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_worker_has_its_share_of_the_time() {
+        assert!(!is_more_than(0, HANG_SHARE, 0, 2), "nothing has been taken");
+        assert!(!is_more_than(20, SETUP_SHARE, 100, 2) && is_more_than(21, SETUP_SHARE, 100, 2));
+        assert!(!is_more_than(25, HANG_SHARE, 100, 1) && is_more_than(26, HANG_SHARE, 100, 1));
     }
 }

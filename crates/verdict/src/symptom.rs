@@ -192,6 +192,15 @@ impl Symptom {
         matches!(self.failure(), Some((false, Failure::Hang { .. })))
     }
 
+    /// The run had to be ended, in recovery or in an operation after it: it took all the time that it had.
+    pub fn is_endless(&self) -> bool {
+        let how = match self {
+            Symptom::OperationFailed { how, .. } => Some(how),
+            _ => self.failure().map(|(_, how)| how),
+        };
+        matches!(how, Some(Failure::Hang { .. }))
+    }
+
     /// How a command ended as it should not, and whether it was the checker.
     fn failure(&self) -> Option<(bool, &Failure)> {
         match self {
@@ -285,5 +294,18 @@ mod tests {
         assert!(!exit(1, "").is_breakdown());
         let checker = Symptom::Failed { by: Party::Checker, how: Failure::Hang { after_ms: 1 } };
         assert!(!checker.is_breakdown() && !checker.is_hang());
+    }
+
+    #[test]
+    fn a_hang_is_endless_wherever_it_is() {
+        let hang = || Failure::Hang { after_ms: 1 };
+        let crash = AtCrash { position: CrashPosition::Before, operation: None, window: false };
+        let operation = OperationName { number: Some(3), text: "u 1 2".to_owned(), word: "update".to_owned() };
+        let in_operation = |how| Symptom::OperationFailed { operation: operation.clone(), how, crash: crash.clone() };
+        assert!(failed(hang()).is_endless());
+        assert!(in_operation(hang()).is_endless() && !in_operation(hang()).is_hang());
+        assert!(Symptom::FailedAtEnd { how: hang(), crash: crash.clone() }.is_endless());
+        assert!(!signal(11, None).is_endless());
+        assert!(!in_operation(Failure::Signal { signal: 11, place: None }).is_endless());
     }
 }

@@ -29,6 +29,11 @@ impl Verdict {
         }
     }
 
+    /// The run had to be ended.
+    pub fn is_endless(&self) -> bool {
+        self.symptom().is_some_and(Symptom::is_endless)
+    }
+
     /// Do both say the same? What differs between runs of one failure does not count.
     pub fn agrees(&self, other: &Verdict) -> bool {
         self == other || self.symptom().map(Symptom::key) == other.symptom().map(Symptom::key)

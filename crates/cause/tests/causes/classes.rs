@@ -242,3 +242,18 @@ fn a_store_at_the_end_of_an_operation_is_lost_not_late() {
     let what = |cause: &RootCause| (cause.class, sites(&cause.missing), cause.in_program_order);
     assert_eq!(found.causes.iter().map(what).collect::<Vec<_>>(), [(Class::Durability, vec![4], false)]);
 }
+
+/// A run that hangs takes as long as many others, so it uses up more of what one cause may take.
+#[test]
+fn fewer_runs_are_made_for_a_cause_if_they_hang() {
+    let stores = (1..=30).map(|line| store(line, line.into(), 1));
+    let recorded = record(&stores.chain([fence(31)]).collect::<Vec<_>>());
+    let runs = |how: &'static str| {
+        let torn = move |word: Words<'_>| (word(1) != word(30)).then_some(how);
+        let [_, analysis] = both(&recorded, torn, Allowance { runs_per_cause: 64, ..Allowance::default() });
+        assert!(analysis.unexplained > 0 || !analysis.causes.is_empty());
+        analysis.runs
+    };
+    let (hanging, others) = (runs("hang"), runs("exit 1"));
+    assert!(hanging < others, "{hanging} runs that hang, {others} that do not");
+}

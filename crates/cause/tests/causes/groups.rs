@@ -7,6 +7,7 @@ use cause::explain::{Explained, explain};
 use crash::assumed::AssumedRepairs;
 use finding::blame::Libraries;
 use finding::finding::Class;
+use finding::note::Note;
 use trace::EventId;
 use verdict::end::Frame;
 
@@ -142,4 +143,32 @@ fn what_one_call_of_the_c_library_copies_has_one_cause_and_one_repair() {
     // And each call is.
     let recorded = copied(|step| step.called_at(step.site() % 2));
     assert_eq!(assumed(&recorded), (2, 2));
+}
+
+/// Line 2 is needed before line 1 is there; lines 3 and 4 belong together.
+fn early_or_torn(word: Words<'_>) -> Option<&'static str> {
+    (word(1) > word(2) || word(3) != word(4)).then_some("exit 1")
+}
+
+#[test]
+fn a_store_that_comes_too_early_and_is_half_of_an_update_is_one_finding() {
+    let recorded = record(&[durable(1, 1), durable(2, 2), durable(1, 3), durable(5, 4)].concat());
+    let found = named(&recorded, early_or_torn);
+    let ends: Vec<(Class, u64)> =
+        found.iter().map(|one| (one.finding.class, one.finding.locations[1].address)).collect();
+    assert_eq!(ends, [(Class::Atomicity, pc(5))]);
+    assert_eq!(found[0].finding.notes, [Note::OrderAlone]);
+    // Another store that comes too early is another bug.
+    let recorded = record(&[durable(7, 1), durable(2, 2), durable(1, 3), durable(5, 4)].concat());
+    let classes: Vec<Class> = named(&recorded, early_or_torn).iter().map(|one| one.finding.class).collect();
+    assert_eq!(classes, [Class::Ordering, Class::Atomicity]);
+}
+
+#[test]
+fn a_loop_that_comes_too_early_is_one_finding_about_the_order() {
+    let recorded = record(&[durable(1, 1), durable(2, 2), durable(1, 3), durable(1, 4)].concat());
+    let found = named(&recorded, early_or_torn);
+    let guilty: Vec<(Class, u64)> =
+        found.iter().map(|one| (one.finding.class, one.finding.locations[0].address)).collect();
+    assert_eq!(guilty, [(Class::Ordering, pc(2))]);
 }

@@ -4,6 +4,7 @@
 mod independent;
 
 mod elsewhere;
+mod endless;
 mod equivalence;
 mod images;
 mod inferred;

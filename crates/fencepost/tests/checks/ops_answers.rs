@@ -1,4 +1,5 @@
-//! What counts as a wrong answer, beyond a single crash: losses without any crash, crashes of recoveries, listings in another order.
+//! What counts as a wrong answer, beyond a single crash: losses without any crash, crashes of recoveries, listings in another order. And
+//! crashes that are left out.
 
 use std::fs;
 use std::path::Path;
@@ -108,4 +109,22 @@ fn what_only_a_locked_instruction_makes_durable_is_a_warning() {
     assert!(!relies.out.contains("error["), "{}", relies.out);
     expect(&checked(&["-DFENCED"], &[]), 0, &["nothing found"]);
     expect(&checked(&[], &["--strict-fences"]), 1, &["error[FP0602]"]);
+}
+
+#[test]
+fn crashes_before_the_operations_can_be_left_out() {
+    let setup = sandbox("first.c", &["-DSETUP"], COUNTED, "n\n");
+    expect(&check(&setup, &QUICK), 1, &["error[FP06", "`n` returned"]);
+    expect(&check(&setup, &[&QUICK[..], &["--after-setup"]].concat()), 0, &["nothing found"]);
+    // What the operations do is looked at all the same.
+    let first = sandbox("first.c", &["-DFIRST"], COUNTED, "n\n");
+    expect(&check(&first, &[&QUICK[..], &["--after-setup"]].concat()), 1, &["error[FP06", "p->count"]);
+}
+
+#[test]
+fn crashes_in_the_first_operations_can_be_left_out() {
+    let first = sandbox("first.c", &["-DFIRST"], COUNTED, "n\n");
+    for (skipped, code, says) in [("0", 1, "error[FP06"), ("1", 1, "error[FP06"), ("2", 0, "nothing found")] {
+        expect(&check(&first, &[&QUICK[..], &["--skip-operations", skipped]].concat()), code, &[says]);
+    }
 }

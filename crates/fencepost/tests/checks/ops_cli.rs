@@ -101,6 +101,33 @@ fn a_server_at_a_path() {
     assert!(!ran.err.contains("outside of the folders"), "{}", ran.err);
 }
 
+/// A run that fails where there is no room says nothing about the server.
+#[test]
+fn a_server_on_a_full_disk() {
+    let sandbox = sandbox();
+    fs::create_dir(sandbox.path("small")).expect("writable");
+    let on_small_disks = |before: &str| {
+        let mounts = "mount -t tmpfs -o size=4k tmpfs /dev/shm && mount -t tmpfs -o size=4k tmpfs small";
+        let script = format!("{mounts} && {before}; \"$@\"; code=$?; echo left $(ls -A /dev/shm small); exit $code");
+        let options = ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order,guaranteed-only,visible:64"];
+        let server = ["--op-socket", "{socket}", "--", "./bug", "p", "serve", "{socket}"];
+        let fencepost = sandbox.command(&[&options[..], &["--ops", "ops", "--readback", "readback"], &server].concat());
+        let mut command = Command::new("unshare");
+        command.args(["-r", "-m", "sh", "-c", &script, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());
+        command.current_dir(sandbox.path("")).env("TMPDIR", sandbox.path("small"));
+        Ran::from(command.output().expect("unshare is installed"))
+    };
+    let ran = on_small_disks("true");
+    if ["unshare: ", "mount: "].iter().any(|who| ran.err.starts_with(who)) {
+        return targets::skip("no mount namespace for a small file system");
+    }
+    ran.expect(2, &["private copy of the pool", "No space left on device", "is there room in /dev/shm or TMPDIR?"]);
+    assert!(ran.out.contains("left /dev/shm: small:\n"), "{}", ran.out);
+    let ran = on_small_disks("head -c 4096 /dev/zero > small/filled");
+    ran.expect(3, &["cannot write the trace", "No space left on device"]);
+    assert!(ran.out.contains("left /dev/shm: small: filled\n"), "{}", ran.out);
+}
+
 /// A sandbox with this program of `tests/programs`.
 fn with_program(name: &str) -> Sandbox {
     let sandbox = Sandbox::new();
