@@ -144,8 +144,8 @@ impl Laboratory {
             laboratory.env.push((name, value));
         }
         laboratory.choose_code_path(match &file_system.kind {
-            Kind::Fuse(_) => laboratory.daemon.clone(),
-            Kind::Preload { library, .. } => vec![library.into()],
+            FileSystemKind::Fuse(_) => laboratory.daemon.clone(),
+            FileSystemKind::Preload { library, .. } => vec![library.into()],
         });
         for folder in laboratory.folders() {
             files::create_dir_all(&folder)
