@@ -21,7 +21,7 @@ use crash::search::{Budget, Found, Part, Progress, Search, coverage};
 use crash::survey::Survey;
 use finding::note::RunNote;
 use runner::runner::Runner;
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use trace::event::EventId;
 use verdict::position::CrashPositions;
 
@@ -92,6 +92,7 @@ impl CheckSession<'_> {
             notes: Vec::new(),
             deadline: AnalysisDeadline::until(time.analysis),
             unseen: FxHashSet::default(),
+            looked_at: FxHashMap::default(),
             whole: time.budget.deadline,
             on_phase,
         };
@@ -108,10 +109,15 @@ impl CheckSession<'_> {
         }
         let coverage = coverage(survey, self.options, self.shard, &passes.points);
         let reads_pools = passes.memory.has_reads();
-        let Passes { analyser, assumed, points, notes, unseen, .. } = passes;
+        let Passes { analyser, assumed, points, notes, unseen, looked_at, .. } = passes;
         let mut analysis = analyser.finish();
+        // Of their states, nobody looked at those that were put off.
         let never_again = points.iter().filter(|outcome| unseen.contains(&outcome.point.index));
-        analysis.unexplained += never_again.map(|outcome| outcome.failing.len() as u64).sum::<u64>();
+        let put_off = |outcome: &PointOutcome| {
+            let looked_at = looked_at.get(&outcome.point.index).copied().unwrap_or(0);
+            (outcome.failing.len() as u64).saturating_sub(looked_at)
+        };
+        analysis.unexplained += never_again.map(put_off).sum::<u64>();
         Ok(Searched { points, coverage, notes, analysis, assumed, reads_pools })
     }
 }
@@ -165,6 +171,8 @@ struct Passes<'s, 'a> {
     deadline: AnalysisDeadline,
     /// Failing points that are to be searched again, since more is known than when they were searched.
     unseen: FxHashSet<u64>,
+    /// Of each failing point, how many states causes were looked for.
+    looked_at: FxHashMap<u64, u64>,
     /// When the part that is under way must be over.
     whole: Option<Instant>,
     on_phase: &'s (dyn Fn(Phase) + Sync),
@@ -229,6 +237,9 @@ impl<'s> Passes<'s, '_> {
         let mut failing: Vec<PointOutcome> = found.iter().filter(|outcome| is_failing(outcome)).cloned().collect();
         self.points = merge(std::mem::take(&mut self.points).into_iter().chain(found));
         for _ in 0..MOST_PASSES {
+            for outcome in &failing {
+                self.looked_at.remove(&outcome.point.index);
+            }
             // A run that hangs takes as long as many others.
             let (ended, endless) = endless_apart(&failing);
             let one = self.learn_from(&ended, None, runners)?;
@@ -289,6 +300,9 @@ impl<'s> Passes<'s, '_> {
             return Ok(false);
         }
         let known = self.analyser.causes().len();
+        for outcome in failing {
+            *self.looked_at.entry(outcome.point.index).or_default() += outcome.failing.len() as u64;
+        }
         self.analyse(failing, end, runners)?;
         let causes = &self.analyser.causes()[known..];
         Ok(assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?)
