@@ -246,7 +246,7 @@ fn a_store_at_the_end_of_an_operation_is_lost_not_late() {
 /// A run that hangs takes as long as many others, so it uses up more of what one cause may take.
 #[test]
 fn fewer_runs_are_made_for_a_cause_if_they_hang() {
-    let stores = (1..=30).map(|line| store(line, line.into(), 1));
+    let stores = (1..=30).map(|line| store(line, line, 1));
     let recorded = record(&stores.chain([fence(31)]).collect::<Vec<_>>());
     let runs = |how: &'static str| {
         let torn = move |word: Words<'_>| (word(1) != word(30)).then_some(how);
