@@ -25,7 +25,7 @@ use crate::strategy::StrategySpec;
 use crate::strategy::inferred::KnownConditions;
 use crate::survey::{Pick, Survey};
 use crate::walk::{Rules, Walk, WalkError};
-use crate::worker::{AtStage, Shared, Totals, Worker};
+use crate::worker::{AtStage, Shared, Totals, Turn, Worker};
 use verdict::contradiction::Contradiction;
 use verdict::position::CrashPositions;
 
@@ -191,11 +191,17 @@ impl<'a> Search<'a> {
             workers.push(Worker::new(self.walk(&chosen)?, recovery));
         }
         let totals = Totals::default();
-        for (number, stage) in stages.iter().enumerate() {
+        // What hangs is put off until everything else is done.
+        let turns = [Turn::First, Turn::PutOff].into_iter();
+        for (turn, (number, stage)) in turns.flat_map(|turn| stages.iter().enumerate().map(move |stage| (turn, stage)))
+        {
             if self.is_stopped(&totals) {
                 break;
             }
-            let picks = self.new_picks(stage, &known);
+            let picks = match turn {
+                Turn::First => self.new_picks(stage, &known),
+                Turn::PutOff => totals.put_off(number + 1),
+            };
             if picks.is_empty() {
                 continue;
             }
@@ -205,7 +211,8 @@ impl<'a> Search<'a> {
                 round: *stage.rounds.start(),
                 ..Progress::default()
             };
-            let shared = Shared::new(self, stage, &picks, &knowledge, &totals, place, workers.len());
+            let mut shared = Shared::new(self, stage, &picks, &knowledge, &totals, place, workers.len());
+            shared.turn = turn;
             let mut hands: Vec<AtStage<'_, '_, '_, &mut R>> =
                 workers.iter_mut().map(|worker| AtStage { worker, shared: &shared }).collect();
             let take = |_, fate: Fate<Option<PointOutcome>>| match fate {

@@ -39,9 +39,27 @@ pub(crate) struct Totals {
     hangs: AtomicU64,
     /// Their failure points.
     hanging: Mutex<FxHashSet<FailurePoint>>,
+    /// Points that were put off for it, each with its stage.
+    put_off: Mutex<Vec<(usize, Pick)>>,
+}
+
+/// Whether a search is at what it has put off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Turn {
+    /// Points at which runs hang are put off when they have had their share.
+    First,
+    PutOff,
 }
 
 impl Totals {
+    /// What a stage has put off; from then on it has put off nothing.
+    pub fn put_off(&self, stage: usize) -> Vec<Pick> {
+        let mut all = self.put_off.lock().unwrap_or_else(PoisonError::into_inner);
+        let own = all.iter().filter(|(of, _)| *of == stage).map(|(_, pick)| *pick).collect();
+        all.retain(|(of, _)| *of != stage);
+        own
+    }
+
     fn hanging(&self) -> MutexGuard<'_, FxHashSet<FailurePoint>> {
         self.hanging.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -61,6 +79,7 @@ pub(crate) struct Shared<'s> {
     place: Progress,
     begun: Instant,
     workers: u64,
+    pub turn: Turn,
 }
 
 impl<'s> Shared<'s> {
@@ -75,7 +94,8 @@ impl<'s> Shared<'s> {
     ) -> Self {
         let (done, failed, outcomes) = Default::default();
         let (begun, workers) = (Instant::now(), workers as u64);
-        Shared { search, stage, picks, done, failed, knowledge, outcomes, totals, place, begun, workers }
+        let turn = Turn::First;
+        Shared { search, stage, picks, done, failed, knowledge, outcomes, totals, place, begun, workers, turn }
     }
 
     pub fn into_outcomes(self) -> Vec<PointOutcome> {
@@ -94,6 +114,11 @@ impl<'s> Shared<'s> {
     /// Where one run hangs, the next one is likely to hang as well, and the time for others goes by.
     fn hangs_had_their_share(&self, point: &Point) -> bool {
         self.had(&self.totals.hangs, HANG_SHARE) && self.totals.hanging().contains(&point.key)
+    }
+
+    fn put_off(&self, pick: Pick) {
+        let mut all = self.totals.put_off.lock().unwrap_or_else(PoisonError::into_inner);
+        all.push((self.place.stage, pick));
     }
 
     /// Has this been more than its share of the time?
@@ -153,7 +178,8 @@ impl<'r, R: Recovery> Worker<'r, R> {
         &mut self.recovery
     }
 
-    /// Judges a point of the stage. None: it is left out, since crashes in the set-up or hangs have had their share, or all is stopped.
+    /// Judges a point of the stage. None: it is left out, since crashes in the set-up have had their share, put off, since hangs have, or all is
+    /// stopped.
     pub fn point(&mut self, shared: &Shared<'_>, pick: Pick) -> Result<Option<PointOutcome>, SearchError> {
         self.go(shared, pick).inspect_err(|_| shared.failed.store(true, Ordering::Relaxed))
     }
@@ -161,7 +187,11 @@ impl<'r, R: Recovery> Worker<'r, R> {
     fn go(&mut self, shared: &Shared<'_>, pick: Pick) -> Result<Option<PointOutcome>, SearchError> {
         let point = shared.search.survey.point(pick);
         let in_setup = shared.search.setup_end.is_some_and(|end| point.at < end);
-        if in_setup && shared.setup_had_its_share() || shared.hangs_had_their_share(&point) {
+        if in_setup && shared.setup_had_its_share() {
+            return Ok(None);
+        }
+        if shared.turn == Turn::First && shared.hangs_had_their_share(&point) {
+            shared.put_off(pick);
             return Ok(None);
         }
         let begun = Instant::now();

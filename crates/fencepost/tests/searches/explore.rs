@@ -63,7 +63,7 @@ fn a_solver_that_is_missing_or_dies_is_said_and_the_search_goes_on() {
 fn a_path_that_grows_without_end_is_cut() {
     let sandbox = Sandbox::new();
     let ran = explore(&sandbox, "loop", &["--runs", "2"]);
-    ran.expect(0, &["paths have more than", "branches beyond were not looked at"]);
+    ran.expect(0, &["paths have more than", "further branches were not explored"]);
     let ran = explore(&sandbox, "endless", &["--runs", "2", "--run-limit", "1"]);
     ran.expect(0, &["were ended after --run-limit"]);
 }
