@@ -48,7 +48,7 @@ fn main() {
     if skip {
         fs::write(&embedded, []).unwrap_or_else(|e| panic!("write {}: {e}", embedded.display()));
     } else {
-        let binary = build(&probe, &target_directory(&out));
+        let binary = build(&probe, &target_directory(&out), profile(&out));
         let image = fs::read(&binary).unwrap_or_else(|e| panic!("read {}: {e}", binary.display()));
         fs::write(&embedded, loaded_part(image)).unwrap_or_else(|e| panic!("write {}: {e}", embedded.display()));
     }
@@ -84,9 +84,16 @@ fn target_directory(out: &Path) -> PathBuf {
     }
 }
 
-fn build(probe: &Path, target_dir: &Path) -> PathBuf {
+/// The probe's profile. Only `./demo` has one of its own.
+fn profile(out: &Path) -> &'static str {
+    // target/PROFILE/build/supervise-HASH/out; `PROFILE` in the environment is what it inherits from.
+    let is_demo = out.ancestors().nth(3).is_some_and(|folder| folder.ends_with("demo"));
+    if is_demo { "demo" } else { "release" }
+}
+
+fn build(probe: &Path, target_dir: &Path, profile: &str) -> PathBuf {
     let mut cargo = Command::new(env::var_os("CARGO").expect("cargo sets it"));
-    cargo.args(["build", "--release", "--locked", "--bin", "probe", "--target-dir"]).arg(target_dir);
+    cargo.args(["build", "--profile", profile, "--locked", "--bin", "probe", "--target-dir"]).arg(target_dir);
     cargo.current_dir(probe);
     for (name, _) in env::vars_os() {
         let Some(text) = name.to_str() else { continue };
@@ -98,5 +105,5 @@ fn build(probe: &Path, target_dir: &Path) -> PathBuf {
     let status = cargo.status().unwrap_or_else(|e| panic!("cannot start cargo for crates/probe: {e}"));
     // A build without the probe must be asked for: it would look like a whole one until somebody records with it.
     assert!(status.success(), "crates/probe does not build; FENCEPOST_NO_PROBE=1 builds everything else without it");
-    target_dir.join("release/probe")
+    target_dir.join(profile).join("probe")
 }

@@ -86,7 +86,7 @@ impl Demo {
         let check = ["check", "--recover", recover, "--html", "report.html", "--", "./kv", "kv.pool", "demo"];
         stage.step("fencepost", &check, 1)?;
         let id = stage.finding()?;
-        say("\nThe crash can be had again at any time, on the plain program (fencepost debug: under gdb):")?;
+        say("\nYou can reproduce the crash at any time, on the uninstrumented program (fencepost debug: under gdb):")?;
         stage.step("fencepost", &["replay", &id], 1)?;
 
         say("\nThe repaired store, built with -DREPAIRED, survives every crash:")?;

@@ -52,7 +52,7 @@ impl Work {
             Phase::Infer => "looking at what recoveries depend on".to_owned(),
             Phase::Analyse(failing) => format!("finding the causes of {} failing states", separated(failing)),
             Phase::Again => "crashing recoveries".to_owned(),
-            Phase::Confirm => "confirming findings on the plain program".to_owned(),
+            Phase::Confirm => "confirming findings on the uninstrumented program".to_owned(),
             Phase::Search(progress) => {
                 let begun = self.searching.unwrap_or(now);
                 let seconds = now.saturating_sub(begun).as_secs_f64().max(1.0);
