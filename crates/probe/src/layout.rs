@@ -24,6 +24,12 @@ pub const COVER: u64 = 0x7ef0_0000;
 pub const NOTES: u64 = 0x7f00_0000;
 pub const ENGINE_END: u64 = 0x8000_0000;
 
+/// What puts the process of a recovery run back (`recover::undo`): it is itself never put back.
+pub const UNDO: u64 = 0x2aff_0000_0000;
+pub const UNDO_BYTES: u64 = (2 << 20) + UNDO_PAGES * 4096;
+/// Pages that can be kept as they were.
+pub const UNDO_PAGES: u64 = 8192;
+
 /// A PM address and its writable alias differ in this bit.
 pub const ALIAS_BIT: u32 = 46;
 /// The alias of a PM address (and back).

@@ -14,7 +14,27 @@ pub unsafe fn call(nr: u64, a: [u64; 6]) -> i64 {
         asm!("syscall", inlateout("rax") nr => ret, in("rdi") a[0], in("rsi") a[1], in("rdx") a[2], in("r10") a[3],
              in("r8") a[4], in("r9") a[5], lateout("rcx") _, lateout("r11") _, options(nostack));
     }
+    if is_about_mappings(nr) {
+        crate::recover::undo::mappings::changed(nr, &a, ret);
+    }
     ret
+}
+
+/// Calls that change which memory there is, or the rights to it. The answer is known when the probe is built.
+#[inline(always)]
+const fn is_about_mappings(call: u64) -> bool {
+    matches!(
+        call,
+        nr::MMAP
+            | nr::MUNMAP
+            | nr::MREMAP
+            | nr::MPROTECT
+            | nr::PKEY_MPROTECT
+            | nr::MADVISE
+            | nr::BRK
+            | nr::SHMAT
+            | nr::REMAP_FILE_PAGES
+    )
 }
 
 macro_rules! arguments {
@@ -55,6 +75,7 @@ pub const fn is_harmless(call: u64) -> bool {
             | nr::FCNTL
             | nr::FLOCK
             | nr::GETPID
+            | nr::GETPPID
             | nr::GETTID
             | nr::KILL
             | nr::LSEEK

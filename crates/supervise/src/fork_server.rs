@@ -71,6 +71,18 @@ pub enum ServerState {
     Late,
 }
 
+/// Where the runs of a server got their processes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Processes {
+    /// By a fork.
+    pub forked: u64,
+    /// By putting back that of the run before.
+    pub put_back: u64,
+    /// Why the last run could not put its process back: one of `wire::recover::not_put_back`, and for a system call its number.
+    pub why_not: u32,
+    pub detail: u64,
+}
+
 /// The recovery's process. Ends with the value.
 #[derive(Debug)]
 pub struct ForkServer {
@@ -181,6 +193,22 @@ impl ForkServer {
     /// Is the next run over where its operations are?
     pub fn end_with_input(&self, ends: bool) {
         self.recovery().ends_with_input.store(ends.into(), Ordering::SeqCst);
+    }
+
+    /// May the next runs put their process back instead of ending it?
+    pub fn put_back(&self, allowed: bool) {
+        self.recovery().in_place.store(allowed.into(), Ordering::SeqCst);
+    }
+
+    /// Where its runs got their processes.
+    pub fn processes(&self) -> Processes {
+        let recovery = self.recovery();
+        Processes {
+            forked: recovery.forked.load(Ordering::Relaxed),
+            put_back: recovery.resumed.load(Ordering::Relaxed),
+            why_not: recovery.not_put_back.load(Ordering::Relaxed),
+            detail: recovery.not_put_back_detail.load(Ordering::Relaxed),
+        }
     }
 
     /// Is there a run that has stopped?

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64};
 use crate::recover::Recovery;
 
 /// Bumped with every change of layout; probe and host refuse to work together if it differs.
-pub const WIRE_VERSION: u32 = 7;
+pub const WIRE_VERSION: u32 = 8;
 pub const CONTROL_BYTES: usize = 1 << 20;
 /// Small enough to stay in the second-level cache: a larger ring is slower.
 pub const RING_BYTES: usize = 1 << 20;

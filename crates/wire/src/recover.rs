@@ -28,6 +28,31 @@ pub const MAX_PRIVATE: usize = 16;
 /// Room for the paths that were changed outside of them.
 pub const OUTSIDE_BYTES: usize = 4096;
 
+/// Pages that runs change and that a run copies to put itself back, at most.
+pub const MAX_CHANGED_PAGES: usize = 8192;
+
+/// Why a run ended its process instead of putting it back ([`Recovery::not_put_back`]).
+pub mod not_put_back {
+    /// It put it back, or was not to.
+    pub const NONE: u32 = 0;
+    /// It translated code: the server does so as well, and its next fork has it.
+    pub const LEARNED: u32 = 1;
+    /// It changed pages that none before it had changed: the next fork copies them first.
+    pub const NEW_PAGES: u32 = 2;
+    /// It made a system call whose effect is not known to be undone.
+    pub const CALL: u32 = 3;
+    /// It changed a mapping that was there when it began, or more mappings than are kept.
+    pub const MAPPINGS: u32 = 4;
+    /// There were several threads or processes.
+    pub const TASKS: u32 = 5;
+    /// It closed or changed a descriptor that was there when it began.
+    pub const DESCRIPTOR: u32 = 6;
+    /// Its process has used enough processor time: limits count per process.
+    pub const OLD: u32 = 7;
+    /// What it changed cannot be found out, or is too much.
+    pub const PAGES: u32 = 8;
+}
+
 /// Values of [`Recovery::state`].
 pub mod state {
     /// Not at the fork point yet.
@@ -192,6 +217,23 @@ pub struct Recovery {
     pub stop_at: AtomicU64,
     /// Not 0: the next run is over where its operations are, without what the program does then.
     pub ends_with_input: AtomicU32,
+    /// Not 0: a run that can be undone puts its process back to where it was forked, and the next run needs no fork.
+    pub in_place: AtomicU32,
+    /// The process that has put itself back and waits for `resume` to change; 0: none.
+    pub back: AtomicU32,
+    /// How its last run ended, as `wait` tells it, and the processor time that it has used since its start.
+    pub back_status: AtomicI32,
+    pub back_cpu_us: AtomicU64,
+    pub resume: AtomicU32,
+    /// Why the last run did not put its process back ([`not_put_back`]), and a detail: the number of a system call.
+    pub not_put_back: AtomicU32,
+    pub not_put_back_detail: AtomicU64,
+    /// Runs that were forked, and runs in a process that was put back.
+    pub forked: AtomicU64,
+    pub resumed: AtomicU64,
+    /// Addresses of pages that runs change, in any order.
+    pub changed_page_count: AtomicU32,
+    pub changed_pages: [AtomicU64; MAX_CHANGED_PAGES],
     /// What a run reads from standard input, with `option::OPERATIONS_STDIN`: one line per read.
     pub byte_range_count: AtomicU32,
     pub byte_ranges: [ByteRange; MAX_BYTE_RANGES],

@@ -9,6 +9,8 @@ use crate::sys::{nr, raw, sys};
 pub struct MapsLine<'a> {
     pub start: u64,
     pub end: u64,
+    /// As in `rw-p`.
+    pub access: &'a [u8],
     /// Place in the file.
     pub offset: u64,
     pub name: &'a [u8],
@@ -59,11 +61,11 @@ pub fn parse(line: &[u8]) -> Option<MapsLine<'_>> {
     };
     let range = word();
     let dash = range.iter().position(|b| *b == b'-')?;
-    let _access = word();
+    let access = word();
     let offset = hex(word())?;
     let (_device, _inode) = (word(), word());
     let (start, end) = (hex(&range[..dash])?, hex(&range[dash + 1..])?);
-    Some(MapsLine { start, end, offset, name: rest.trim_ascii_start() })
+    Some(MapsLine { start, end, access, offset, name: rest.trim_ascii_start() })
 }
 
 fn hex(text: &[u8]) -> Option<u64> {

@@ -13,6 +13,8 @@ use crate::sys::{self, PROT_READ, PROT_WRITE, nr, raw};
 /// Where blocks for the engine begin.
 pub const BASE: u64 = 0x2a00_0000_0000;
 pub const END: u64 = 0x2b00_0000_0000;
+/// Blocks do not get so far: `recover::undo` keeps its own there.
+const BLOCKS_END: u64 = layout::UNDO;
 const PAGE: u64 = 4096;
 
 /// Where blocks have not been given out yet. Changed with `FREE` held.
@@ -37,7 +39,7 @@ pub fn map_engine(len: u64) -> u64 {
         if start == 0 {
             start = NEXT.load(Ordering::Relaxed) + PAGE;
             NEXT.store(start + len, Ordering::Relaxed);
-            if start + len > END {
+            if start + len > BLOCKS_END {
                 crate::fail::early("fencepost: the probe has no address space left for itself\n");
             }
         }
@@ -66,5 +68,7 @@ pub fn overlaps_engine(start: u64, len: u64) -> bool {
     let end = start.saturating_add(len);
     let hits = |lo: u64, hi: u64| start < hi && end > lo;
     let top = NEXT.load(Ordering::Relaxed);
-    hits(layout::IMAGE, layout::ENGINE_END) || (top != BASE && hits(BASE, top))
+    hits(layout::IMAGE, layout::ENGINE_END)
+        || hits(layout::UNDO, layout::UNDO + layout::UNDO_BYTES)
+        || (top != BASE && hits(BASE, top))
 }

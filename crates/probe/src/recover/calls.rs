@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use wire::record::kind;
 use wire::recover::note;
 
-use super::{crash, notes, outside, paths, reference, roots, serve};
+use super::{crash, notes, outside, paths, reference, roots, serve, undo};
 use crate::load::user;
 use crate::pm::{self, pools};
+use crate::signal;
 use crate::sys::{nr, raw, sys};
 use crate::syscall::buffers;
 use crate::syscall::dispatch::Call;
@@ -45,6 +46,8 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     if is_lock(call) {
         serve::first_lock(thread);
     }
+    // If the run has begun with this call.
+    undo::allowed::observe(call);
     let call = without_reserve(call);
     paths::note_changes(call, &strings);
     roots::listing(thread, call);
@@ -57,6 +60,14 @@ pub fn prepared(thread: &mut Thread, call: Call) -> (Call, Vec<Vec<u8>>) {
     {
         // `abort` sends itself this signal, which the kernel answers without a word to the engine.
         crash::describe(thread.pc, thread.regs.rsp, thread.regs.rbp);
+    }
+    let own = |number: u64| number == thread.tid;
+    if matches!((call.nr, call.args), (nr::TGKILL, [_, tid, SIGABRT, ..]) | (nr::TKILL, [tid, SIGABRT, ..]) if own(tid))
+        && signal::would_end(thread, SIGABRT as i32)
+    {
+        undo::end(SIGABRT as i32);
+        // It ends as ever.
+        signal::unblock(thread);
     }
     (call, strings)
 }

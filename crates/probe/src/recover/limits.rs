@@ -4,6 +4,8 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use wire::recover::NOWHERE;
 
+use super::undo;
+use crate::layout;
 use crate::load::maps;
 use crate::ring::control;
 use crate::sys::{nr, sys};
@@ -33,14 +35,17 @@ pub fn set() {
     limit(RLIMIT_CORE, 0);
     // One that stops to serve would pay for all the forks.
     let serves = recovery.stop_at.load(Ordering::Relaxed) != NOWHERE && recovery.stopped.load(Ordering::Relaxed) == 0;
-    if cpu != 0 && !serves {
+    if cpu != 0
+        && !serves
+        && let Some(cpu) = undo::cpu_limit(cpu)
+    {
         limit(RLIMIT_CPU, cpu);
     }
     if memory != 0 {
         // A pool is mapped twice, perhaps at several places, and has a shadow of a seventh of its size.
         let count = recovery.substitute_count as usize;
         let pools: u64 = control().pools[..count].iter().map(|pool| pool.len.load(Ordering::Relaxed)).sum();
-        let space = SPACE.load(Ordering::Relaxed).saturating_add(memory);
+        let space = (SPACE.load(Ordering::Relaxed) + layout::UNDO_BYTES).saturating_add(memory);
         limit(RLIMIT_AS, space.saturating_add(pools.saturating_mul(6)));
     }
 }

@@ -12,6 +12,7 @@ pub mod reference;
 pub mod roots;
 pub mod script;
 pub mod serve;
+pub mod undo;
 
 use wire::control::option;
 

@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use wire::recover::{NOWHERE, flag, go_on, state};
 
-use super::{limits, notes, reference, script};
+use super::{limits, notes, reference, script, undo};
 use crate::load::{heap, maps};
 use crate::ring::{self, control};
 use crate::signal;
@@ -186,11 +186,13 @@ pub fn at_input(thread: &mut Thread, offset: u64) {
 /// page of it first.
 pub fn input_over() {
     if control().recovery.ends_with_input.load(Ordering::Relaxed) != 0 && is_alone() {
+        undo::end(0);
         sys!(nr::EXIT_GROUP, 0);
     }
 }
 
-/// Forks whenever the host asks for a run; returns in the fork, or, at a boundary, in the process that goes on.
+/// Forks whenever the host asks for a run; returns in the fork, or, at a boundary, in the process that goes on. A run that has put its process
+/// back returns from here again.
 pub fn serve(thread: &mut Thread, place: u32) {
     const PR_SET_CHILD_SUBREAPER: u64 = 36;
     if place == state::BOUNDARY && !is_alone() {
@@ -204,11 +206,14 @@ pub fn serve(thread: &mut Thread, place: u32) {
     unsafe { raw!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1) };
     signal::block_all();
     let mut done = control().recovery.wanted.load(Ordering::Acquire);
+    let mut back: Option<Run> = None;
     say(place);
     loop {
         done = wait_until_wanted(done);
         if hints::take(thread) {
             link::link_all();
+            // It has not learned it.
+            Run::dismiss(&mut back);
         }
         // What the server that comes next shall learn as well stays.
         if place != state::STOPPED {
@@ -222,29 +227,41 @@ pub fn serve(thread: &mut Thread, place: u32) {
                 return;
             }
             go_on::LEAVE if place == state::STOPPED => {
+                Run::dismiss(&mut back);
                 sys!(nr::EXIT_GROUP, 0);
             }
             _ => {}
         }
-        // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
-        let child = unsafe { raw!(nr::FORK) };
-        if child == 0 {
-            task::become_run(thread);
-            if place != state::STOPPED {
-                heap::run_begins();
-                script::rewind();
-            }
-            limits::set();
-            signal::unblock(thread);
-            if place == state::BOUNDARY {
-                reference::part(thread);
-            }
-            return;
+        if !back.as_ref().is_some_and(Run::suits) {
+            Run::dismiss(&mut back);
         }
-        if child < 0 {
-            ring::message(thread, 2, "the fork server cannot fork: the system has no room for another process");
-        } else {
-            supervise(child as u64);
+        let run = match back.take() {
+            Some(run) => Some(run.go_on()),
+            None => {
+                let in_place = place != state::BOUNDARY && undo::begin();
+                // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
+                let child = unsafe { raw!(nr::FORK) };
+                if child == 0 {
+                    task::become_run(thread);
+                    if place != state::STOPPED {
+                        heap::run_begins();
+                    }
+                    undo::checkpoint(in_place);
+                    if place != state::STOPPED {
+                        script::rewind();
+                    }
+                    signal::unblock(thread);
+                    if place == state::BOUNDARY {
+                        reference::part(thread);
+                    }
+                    return;
+                }
+                (child > 0).then(|| Run::forked(child as u64))
+            }
+        };
+        match run {
+            Some(run) => back = supervise(run),
+            None => ring::message(thread, 2, "the fork server cannot fork: the system has no room for another process"),
         }
         if place != state::STOPPED && control().recovery.stopped.swap(0, Ordering::SeqCst) != 0 {
             // The runs that it served.
@@ -254,14 +271,80 @@ pub fn serve(thread: &mut Thread, place: u32) {
     }
 }
 
+/// The process of a run, from the server's view.
+struct Run {
+    pid: u64,
+    /// Processor time of the runs that it has put back.
+    told_us: u64,
+    /// Limits of its runs.
+    cpu_s: u64,
+    memory: u64,
+    /// Its processor time is limited.
+    is_limited: bool,
+}
+
+impl Run {
+    fn forked(pid: u64) -> Run {
+        let recovery = &control().recovery;
+        let (cpu_s, memory) = (recovery.cpu_s.load(Ordering::Relaxed), recovery.memory.load(Ordering::Relaxed));
+        Run { pid, told_us: 0, cpu_s, memory, is_limited: !shall_stop() }
+    }
+
+    /// Can it do the run that is wanted now?
+    fn suits(&self) -> bool {
+        let recovery = &control().recovery;
+        recovery.in_place.load(Ordering::Relaxed) != 0
+            && recovery.cpu_s.load(Ordering::Relaxed) == self.cpu_s
+            && recovery.memory.load(Ordering::Relaxed) == self.memory
+            && !(self.is_limited && shall_stop())
+    }
+
+    /// It does the next run.
+    fn go_on(mut self) -> Run {
+        let recovery = &control().recovery;
+        self.is_limited |= !shall_stop();
+        recovery.resumed.fetch_add(1, Ordering::Relaxed);
+        recovery.back.store(0, Ordering::SeqCst);
+        recovery.resume.fetch_add(1, Ordering::SeqCst);
+        ring::futex_wake(&recovery.resume);
+        self
+    }
+
+    /// Has it put itself back? With what it has used for this run.
+    fn is_back(&mut self) -> bool {
+        let recovery = &control().recovery;
+        if recovery.back.load(Ordering::Acquire) != self.pid as u32 {
+            return false;
+        }
+        let used = recovery.back_cpu_us.load(Ordering::Relaxed);
+        recovery.cpu_us.fetch_add(used.saturating_sub(self.told_us), Ordering::Relaxed);
+        self.told_us = used;
+        true
+    }
+
+    /// Ends a process that waits for its next run.
+    fn dismiss(run: &mut Option<Run>) {
+        let Some(run) = run.take() else { return };
+        sys!(nr::KILL, run.pid, SIGKILL);
+        // SAFETY: the kernel is given no place to write to.
+        unsafe { raw!(nr::WAIT4, run.pid, 0, 0, 0) };
+        control().recovery.back.store(0, Ordering::SeqCst);
+    }
+}
+
+/// Is the next run to stop, to be forked itself?
+fn shall_stop() -> bool {
+    control().recovery.stop_at.load(Ordering::Relaxed) != NOWHERE
+}
+
 /// One process that ended.
 struct Ended {
     pid: u64,
     status: i32,
 }
 
-/// `wait4` for any child; `None`: none has ended.
-fn reap() -> Option<Ended> {
+/// `wait4` for any child of a server; `None`: none has ended. `run`: some of its time is known already.
+fn reap(run: &Run) -> Option<Ended> {
     const WNOHANG: u64 = 1;
     let mut status = 0i32;
     let mut usage = [0u64; 18];
@@ -271,7 +354,8 @@ fn reap() -> Option<Ended> {
         return None;
     }
     let us = (usage[0] + usage[2]) * 1_000_000 + usage[1] + usage[3];
-    control().recovery.cpu_us.fetch_add(us, Ordering::Relaxed);
+    let told = if pid as u64 == run.pid { run.told_us } else { 0 };
+    control().recovery.cpu_us.fetch_add(us.saturating_sub(told), Ordering::Relaxed);
     Some(Ended { pid: pid as u64, status })
 }
 
@@ -296,20 +380,25 @@ fn is_server(child: u64) -> bool {
     by != 0 && u64::from(by) == child
 }
 
-/// Waits for a run's end, within its limits.
-fn supervise(child: u64) {
+/// Waits for a run's end, within its limits. The process, if it can do another one.
+fn supervise(mut run: Run) -> Option<Run> {
+    let child = run.pid;
     let recovery = &control().recovery;
     let limit = recovery.wall_ms.load(Ordering::Relaxed);
     let started = now_ms();
     let mut first: Option<i32> = None;
     let mut idle = Idle::default();
     loop {
-        while let Some(ended) = reap() {
+        while let Some(ended) = reap(&run) {
             if ended.pid == child {
                 first = Some(ended.status);
             } else if is_crash(ended.status) {
                 recovery.killed_by.store(ended.status & 0x7f, Ordering::Relaxed);
             }
+        }
+        if first.is_none() && run.is_back() {
+            recovery.status.store(recovery.back_status.load(Ordering::Relaxed), Ordering::Release);
+            return Some(run);
         }
         let running = if first.is_some() { children() } else { Vec::new() };
         if first.is_some() && running.is_empty() {
@@ -322,7 +411,7 @@ fn supervise(child: u64) {
         }
         if first.is_some() && idle.for_long(&running) {
             notes::raise(flag::LEFT_RUNNING);
-            kill_all();
+            kill_all(&run);
             break;
         }
         if now_ms() - started >= limit {
@@ -330,17 +419,19 @@ fn supervise(child: u64) {
             if first.is_none() {
                 ask_where(child);
             }
-            kill_all();
+            kill_all(&run);
             break;
         }
         if wrote_too_much(recovery.output.load(Ordering::Relaxed)) {
             notes::raise(flag::OUTPUT);
-            kill_all();
+            kill_all(&run);
             break;
         }
         sleep_until_child(SLICE_MS);
     }
     recovery.status.store(first.unwrap_or(SIGKILL as i32), Ordering::Release);
+    recovery.back.store(0, Ordering::SeqCst);
+    None
 }
 
 /// A run that is about to be killed: this signal makes its engine tell the call path first.
@@ -366,7 +457,7 @@ fn children() -> Vec<u64> {
 }
 
 /// Ends every process of the run: the children of killed ones come to us, hence the loop.
-fn kill_all() {
+fn kill_all(run: &Run) {
     loop {
         let left = children();
         if left.is_empty() {
@@ -376,7 +467,7 @@ fn kill_all() {
             sys!(nr::KILL, pid, SIGKILL);
         }
         sleep_until_child(SLICE_MS);
-        while reap().is_some() {}
+        while reap(run).is_some() {}
     }
 }
 

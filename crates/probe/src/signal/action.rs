@@ -1,5 +1,7 @@
 //! The program's action for each signal. The kernel gets the same actions, except that a handler is always the engine's.
 
+use core::cell::Cell;
+
 use super::abi::{
     KernelAction, SA_NOCLDSTOP, SA_NOCLDWAIT, SA_NODEFER, SA_ONSTACK, SA_RESETHAND, SA_RESTART, SA_RESTORER,
     SA_SIGINFO, SIG_DFL, SIG_IGN, SIGKILL, SIGNALS, SIGSTOP,
@@ -8,6 +10,7 @@ use super::catch;
 use super::set::SignalSet;
 use crate::load::user;
 use crate::lock::{LockName, Locked};
+use crate::recover::undo;
 use crate::sys::{EFAULT, EINVAL, nr, raw};
 use crate::thread::Thread;
 
@@ -80,6 +83,7 @@ impl Actions {
     /// `SA_RESETHAND`: back to the default before the handler runs.
     pub fn reset(&self, signal: i32) {
         self.with(signal, |action| {
+            undo::action_changes(signal, *action);
             action.handler = SIG_DFL;
             tell_kernel(signal, action);
         });
@@ -87,6 +91,7 @@ impl Actions {
 
     fn set(&self, signal: i32, new: &KernelAction) {
         self.with(signal, |action| {
+            undo::action_changes(signal, *action);
             *action = *new;
             action.flags &= KNOWN_FLAGS;
             action.mask = SignalSet(new.mask).blockable().0;
@@ -111,6 +116,17 @@ impl Actions {
                 work(signal, &action);
             }
         }
+    }
+}
+
+/// A run is undone: the kernel is told again what it was told before, and no signal of the run is left.
+pub fn put_back(before: &[Cell<undo::ActionBefore>]) {
+    let (all, none) = (SignalSet::ALL, [0u64; 2]);
+    // SAFETY: the kernel only reads the set and the time, and tells nothing.
+    while unsafe { raw!(nr::RT_SIGTIMEDWAIT, &raw const all, 0, none.as_ptr(), SIZE) } > 0 {}
+    for before in before {
+        let undo::ActionBefore { signal, action } = before.get();
+        tell_kernel(signal, &action);
     }
 }
 

@@ -5,7 +5,7 @@ use core::sync::atomic::Ordering;
 
 use wire::record::{Header, kind};
 
-use super::abi::{Context, Info, KernelAction};
+use super::abi::{Context, Info, KernelAction, SIG_DFL};
 use super::set::SignalSet;
 use crate::fail;
 use crate::ring;
@@ -19,6 +19,8 @@ pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
     // The thread has left its block.
     crate::flow::buffer::flush(thread);
     ring::order(thread).put(header, &[]);
+    // Runs leave no core.
+    crate::recover::undo::end(signal);
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);
     ring::ring_doorbell();
     let default = KernelAction::default();
@@ -30,6 +32,11 @@ pub fn end_by(thread: &mut Thread, signal: i32) -> ! {
     loop {
         sys!(nr::TGKILL, sys!(nr::GETPID), sys!(nr::GETTID), signal);
     }
+}
+
+/// Would this signal, sent by the thread to itself, end the process?
+pub fn would_end(thread: &Thread, signal: i32) -> bool {
+    thread.signals.actions().get(signal).handler == SIG_DFL && !thread.signals.mask.has(signal)
 }
 
 /// A fault where the engine must not have one. No allocation: the heap may be what is broken.

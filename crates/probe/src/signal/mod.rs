@@ -34,8 +34,11 @@ pub mod state;
 mod step;
 mod table;
 
+pub use abi::KernelAction;
+pub use action::put_back;
 pub use blocking::{begin_again, blocking_syscall};
 pub use catch::{give_back_stack, init};
+pub use end::would_end;
 pub use leave::before_entering;
 pub use mask::{block_all, prepare_exec, unblock, undo_exec};
 pub use raise::no_code;

@@ -49,6 +49,7 @@ pub fn handle(thread: &mut Thread) {
 
 fn carry_out(thread: &mut Thread, call: Call) {
     if recover::on() {
+        recover::undo::allowed::observe(call);
         recover::calls::memory_read(call);
     }
     if signal::syscall(thread, call.nr) {

@@ -18,6 +18,7 @@ pub fn group(thread: &mut Thread, call: Call) -> i64 {
     }
     let header = Header { address: call.args[0] & 0xff, ..event::header(thread, kind::PROCESS_EXIT) };
     ring::order(thread).put(header, &[]);
+    crate::recover::undo::end((call.args[0] as i32 & 0xff) << 8);
     ring::control().live_processes.fetch_sub(1, Ordering::SeqCst);
     ring::ring_doorbell();
     loop {

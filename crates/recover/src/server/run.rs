@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use supervise::cancel::Cancel;
-use supervise::fork_server::{ForkServer, ServerState, Setup};
+use supervise::fork_server::{ForkServer, Processes, ServerState, Setup};
 use supervise::limits::{Limits, OUTPUT_ENDS_RUN};
 use supervise::memory_file;
 use supervise::mounts::Mounts;
@@ -107,6 +107,8 @@ pub struct Server {
     pub ends_with_input: bool,
     /// Why runs have no private folders, if they have none.
     pub not_private: Option<String>,
+    /// A run that can be undone is, so that the next one needs no fork. Otherwise every run is a fork.
+    pub in_place: bool,
 }
 
 /// A server at its fork point.
@@ -167,6 +169,7 @@ impl Server {
             turn: 0,
             ends_with_input: false,
             not_private: None,
+            in_place: true,
         })
     }
 
@@ -217,6 +220,12 @@ impl Server {
         Ok(())
     }
 
+    /// How runs got their process since the command was last started, and why the last one ended it.
+    pub fn processes(&self) -> Processes {
+        let Some(running) = &self.running else { return Processes::default() };
+        running.engine.processes()
+    }
+
     /// With a process beside it: `--beside PID` is added to its command.
     pub fn attend(&mut self, words: Vec<OsString>) {
         self.attendant_words = words;
@@ -257,6 +266,7 @@ impl Server {
             let begun = self.attendant.as_mut().map_or(Ok(()), Attendant::begin);
             begun.map_err(system("use what it serves"))?;
         }
+        engine.put_back(self.in_place);
         engine.stop_at(place);
         engine.end_with_input(self.ends_with_input);
         engine.ask();

@@ -6,6 +6,7 @@ mod native_world;
 mod server_world;
 
 mod apart;
+mod in_place;
 mod native;
 mod server;
 mod system_calls;

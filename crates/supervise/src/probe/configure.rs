@@ -98,6 +98,7 @@ pub(crate) fn configure_recovery(
     control.options |= option::RECOVER | option::LOADS;
     control.options &= !option::PM_DEFAULT;
     *control.recovery.stop_at.get_mut() = NOWHERE;
+    *control.recovery.in_place.get_mut() = 1;
     for (at, pool) in pools.iter().enumerate() {
         let stand_in = match pool.private.metadata() {
             // With coverage a run may make it.
