@@ -11,8 +11,8 @@ use trace::event::{LineNo, PoolId, ThreadId};
 
 use crate::effect::{FenceEffect, SettledStore};
 use crate::line::LineId;
+pub use crate::pending::{Alike, PendingStore, Route, Seq};
 use crate::pending::{DirtyLine, Mark, Origin};
-pub use crate::pending::{PendingStore, Route, Seq};
 use crate::threads::Threads;
 
 /// How much the tracker remembers of each pending store.
@@ -30,6 +30,13 @@ pub enum Detail {
 /// A table of lines with less room is never shrunk.
 const LARGE_TABLE: usize = 4096;
 
+/// How many lines are found without the table.
+const RECENT: usize = 64;
+
+fn recent_at(line: LineId) -> usize {
+    line.line.0 as usize % RECENT
+}
+
 /// Index of a dirty line in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DirtyIndex(u32);
@@ -38,11 +45,12 @@ pub struct DirtyIndex(u32);
 #[derive(Debug)]
 pub struct Domain {
     detail: Detail,
+    pub(crate) alike: Alike,
     table: FxHashMap<LineId, DirtyIndex>,
     lines: Vec<DirtyLine>,
     free: Vec<DirtyIndex>,
-    /// The line used last: runs of stores to one line skip the table.
-    last: Option<(LineId, DirtyIndex)>,
+    /// Lines used lately, each at its [place](recent_at): most stores and flushes find theirs without the table.
+    recent: Box<[Option<(LineId, DirtyIndex)>; RECENT]>,
     threads: Threads,
     /// Lines whose newest store may be half done.
     unfinished: Vec<DirtyIndex>,
@@ -57,10 +65,11 @@ impl Domain {
     pub(crate) fn new(detail: Detail) -> Self {
         Domain {
             detail,
+            alike: |_, _| true,
             table: FxHashMap::default(),
             lines: Vec::new(),
             free: Vec::new(),
-            last: None,
+            recent: Box::new([None; RECENT]),
             threads: Threads::default(),
             unfinished: Vec::new(),
             highest: Vec::new(),
@@ -81,10 +90,18 @@ impl Domain {
 
     /// The slot of a dirty line; none if nothing on it is pending.
     pub fn find(&self, line: LineId) -> Option<DirtyIndex> {
-        match self.last {
-            Some((last, slot)) if last == line => Some(slot),
+        match self.recent[recent_at(line)] {
+            Some((recent, slot)) if recent == line => Some(slot),
             _ => self.table.get(&line).copied(),
         }
+    }
+
+    /// As [`find`](Self::find); who asks for the line again soon finds it sooner.
+    #[inline]
+    pub(crate) fn find_for_use(&mut self, line: LineId) -> Option<DirtyIndex> {
+        let slot = self.find(line)?;
+        self.recent[recent_at(line)] = Some((line, slot));
+        Some(slot)
     }
 
     /// The place after the newest store of the line.
@@ -175,6 +192,10 @@ impl Domain {
         self.unfinished.push(slot);
     }
 
+    pub(crate) fn has_unfinished(&self) -> bool {
+        !self.unfinished.is_empty()
+    }
+
     /// What was half done is done, and guaranteed.
     pub fn finish(&mut self) {
         while let Some(slot) = self.unfinished.pop() {
@@ -230,8 +251,8 @@ impl Domain {
 
     #[inline]
     pub(crate) fn find_or_insert(&mut self, id: LineId) -> DirtyIndex {
-        let slot = match self.last {
-            Some((last, slot)) if last == id => return slot,
+        let slot = match self.recent[recent_at(id)] {
+            Some((recent, slot)) if recent == id => return slot,
             _ => match self.table.entry(id) {
                 Entry::Occupied(entry) => *entry.get(),
                 Entry::Vacant(entry) => {
@@ -239,12 +260,13 @@ impl Domain {
                 }
             },
         };
-        self.last = Some((id, slot));
+        self.recent[recent_at(id)] = Some((id, slot));
         slot
     }
 
+    #[inline]
     pub(crate) fn append(&mut self, slot: DirtyIndex, origin: &Origin, start: u8, bytes: &[u8]) {
-        self.lines[slot.0 as usize].append(self.detail, origin, start, bytes);
+        self.lines[slot.0 as usize].append(self.detail, self.alike, origin, start, bytes);
     }
 
     /// The dirty lines of a range, ascending.
@@ -283,8 +305,9 @@ impl Domain {
             self.table.shrink_to(self.table.len() * 4);
         }
         self.free.push(slot);
-        if self.last.is_some_and(|(last, _)| last == id) {
-            self.last = None;
+        let recent = &mut self.recent[recent_at(id)];
+        if recent.is_some_and(|(recent, _)| recent == id) {
+            *recent = None;
         }
     }
 

@@ -97,7 +97,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// The newest store of the line in `slot` has just been executed by `thread`.
     fn stored(&self, domain: &mut Domain, thread: ThreadId, slot: DirtyIndex, store: Stored);
 
-    /// Another event is about to happen: the one before it is over.
+    /// Another event is about to happen: the one before it is over. Called if there is [something unfinished](Domain::leave_unfinished).
     fn proceed(&self, domain: &mut Domain) {
         let _ = domain;
     }

@@ -80,6 +80,17 @@ pub(crate) struct Mark {
     pub streamed: Seq,
 }
 
+/// Whether two stores are of one kind, for a tracker that forgets some ([`Detail::LastWriters`]).
+pub type Alike = fn(EventId, EventId) -> bool;
+
+fn remember(forgotten: &mut Vec<PendingStore>, store: PendingStore, alike: Alike) {
+    match forgotten.iter_mut().find(|known| alike(known.event, store.event)) {
+        Some(known) if known.seq < store.seq => *known = store,
+        Some(_) => {}
+        None => forgotten.push(store),
+    }
+}
+
 /// In [`Detail::LastWriters`] a line's list is thinned out when it has grown to this many stores.
 const THIN_AT: usize = 32;
 /// A freed slot keeps at most this much room for its next line.
@@ -104,6 +115,8 @@ pub(crate) struct DirtyLine {
     bytes: Vec<u8>,
     bytes_base: u32,
     thin_at: usize,
+    /// Of the stores that were thinned out, one of each kind, as `alike` tells them apart.
+    forgotten: Vec<PendingStore>,
 }
 
 impl DirtyLine {
@@ -120,6 +133,7 @@ impl DirtyLine {
             bytes: Vec::new(),
             bytes_base: 0,
             thin_at: THIN_AT,
+            forgotten: Vec::new(),
         }
     }
 
@@ -141,11 +155,17 @@ impl DirtyLine {
         self.bytes.shrink_to(KEEP_BYTES);
         self.bytes_base = 0;
         self.thin_at = THIN_AT;
+        self.forgotten.clear();
     }
 
     /// How many stores are not guaranteed; exact even where [`Detail::LastWriters`] has forgotten some.
     pub fn pending(&self) -> u64 {
         self.next.0 - self.guaranteed.0
+    }
+
+    /// Of the stores that [`Detail::LastWriters`] has forgotten, the newest of each kind.
+    pub fn forgotten(&self) -> impl Iterator<Item = &PendingStore> {
+        self.forgotten.iter().filter(|store| store.seq >= self.guaranteed)
     }
 
     /// The stores not guaranteed, oldest first.
@@ -167,12 +187,13 @@ impl DirtyLine {
         self.marks.iter().map(|mark| mark.flushed).max().unwrap_or(self.guaranteed).max(self.guaranteed)
     }
 
-    pub fn append(&mut self, detail: Detail, origin: &Origin, start: u8, bytes: &[u8]) {
+    #[inline]
+    pub fn append(&mut self, detail: Detail, alike: Alike, origin: &Origin, start: u8, bytes: &[u8]) {
         let at = self.bytes_base.wrapping_add(self.bytes.len() as u32);
         if detail == Detail::Bytes {
             self.bytes.extend_from_slice(bytes);
         } else if detail == Detail::LastWriters && self.stores.len() >= self.thin_at {
-            self.thin();
+            self.thin(alike);
         }
         let Origin { event, thread, route } = *origin;
         let len = bytes.len() as u8;
@@ -211,7 +232,8 @@ impl DirtyLine {
 
     /// Forgets stores whose every byte was stored again before anybody flushed or fenced in between: at most 64
     /// stores between two marks remain.
-    fn thin(&mut self) {
+    #[cold]
+    fn thin(&mut self, alike: Alike) {
         self.stores.drain(..self.head);
         self.head = 0;
         let mut boundaries: Vec<Seq> = self.marks.iter().flat_map(|mark| [mark.flushed, mark.streamed]).collect();
@@ -225,6 +247,8 @@ impl DirtyLine {
             }
             if !store.mask().without(later).is_empty() {
                 kept.push(*store);
+            } else {
+                remember(&mut self.forgotten, *store, alike);
             }
             later = later.or(store.mask());
         }

@@ -47,6 +47,11 @@ impl<'t> LineView<'t> {
         self.line.stores()
     }
 
+    /// Of the stores that [`Detail::LastWriters`] has forgotten, the newest of each [kind](crate::tracker::Tracker::keep_one_of_each).
+    pub fn forgotten(&self) -> impl Iterator<Item = &'t PendingStore> + use<'t> {
+        self.line.forgotten()
+    }
+
     /// The stores that no flush has asked for, and that did not ask for themselves.
     pub fn unasked(&self) -> impl Iterator<Item = &'t PendingStore> + use<'t> {
         let asked = self.line.marks.iter().map(|mark| mark.flushed.max(mark.streamed)).max();

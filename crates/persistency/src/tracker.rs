@@ -2,7 +2,7 @@
 
 use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, Place, PoolId, PoolOffset, StoreKind, ThreadId};
 
-use crate::domain::{Detail, Domain, Route};
+use crate::domain::{Alike, Detail, Domain, Route};
 use crate::effect::{Effect, FenceEffect, FlushEffect, FlushVerdict, SettledStore, StoredLine};
 use crate::line::{ByteMask, GRANULE_BYTES, LINE_BYTES, LineId};
 use crate::model::{Barrier, Model, Stored};
@@ -60,6 +60,12 @@ impl Tracker {
         Tracker { model, domain: Domain::new(detail), stored: Vec::new() }
     }
 
+    /// Of the stores that [`Detail::LastWriters`] forgets, keeps the newest of each kind: see [`LineView::forgotten`].
+    pub fn keep_one_of_each(mut self, alike: Alike) -> Self {
+        self.domain.alike = alike;
+        self
+    }
+
     pub fn model(&self) -> &dyn Model {
         &*self.model
     }
@@ -107,7 +113,9 @@ impl Tracker {
         self.domain.guaranteed.clear();
         self.domain.discarded.clear();
         self.domain.settled_bytes.clear();
-        self.model.proceed(&mut self.domain);
+        if self.domain.has_unfinished() {
+            self.model.proceed(&mut self.domain);
+        }
         let effect = self.take(id, event);
         Applied { effect, tracker: self }
     }
@@ -148,7 +156,7 @@ impl Tracker {
                     return Effect::Flush(FlushEffect { line: None, verdict, stores: 0, flushed_elsewhere: false });
                 };
                 let line = LineId::of(place);
-                let slot = self.domain.find(line);
+                let slot = self.domain.find_for_use(line);
                 let done = self.model.flush(&mut self.domain, thread, slot, kind);
                 Effect::Flush(FlushEffect {
                     line: Some(line),
@@ -193,6 +201,11 @@ impl Tracker {
     }
 
     fn store(&mut self, origin: &Origin, place: Place, bytes: &[u8]) -> Effect {
+        let start = place.offset.0 as usize % LINE_BYTES;
+        if !bytes.is_empty() && start + bytes.len() <= LINE_BYTES {
+            self.store_part(origin, LineId::of(place), start as u8, bytes, false);
+            return Effect::Store;
+        }
         let mut parts = line_parts(place, bytes.len()).peekable();
         let mut several = false;
         while let Some(part) = parts.next() {
@@ -202,6 +215,7 @@ impl Tracker {
         Effect::Store
     }
 
+    #[inline(always)]
     fn store_part(&mut self, origin: &Origin, id: LineId, start: u8, bytes: &[u8], is_part: bool) {
         let slot = self.domain.find_or_insert(id);
         let line = self.domain.line(slot);

@@ -77,6 +77,20 @@ impl<'r> Events<'r> {
         }
     }
 
+    /// Calls `each` with every event that is left, its number, and its [shape](Self::next_with_shape). The event is built where it is used:
+    /// to return one means to copy it twice, and that costs more than to read it from its block.
+    #[inline(always)]
+    pub fn for_each_with_shape<E: From<ReadError>>(
+        &mut self,
+        mut each: impl FnMut(EventId, u32, &Event<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        while let Some(step) = self.advance()? {
+            let event = self.decoder.event(step);
+            each(self.last, self.decoder.shape(step), &event)?;
+        }
+        Ok(())
+    }
+
     #[inline(always)]
     fn advance(&mut self) -> Result<Option<BlockStep>, ReadError> {
         loop {
@@ -97,7 +111,7 @@ impl<'r> Events<'r> {
             };
             let wanted = match self.only {
                 Only::All => true,
-                Only::Thread(thread) => step.thread == thread,
+                Only::Thread(thread) => self.decoder.thread() == thread,
                 Only::Context(context) => self.decoder.context(step) == context,
             };
             if wanted && id >= self.range.start {

@@ -368,3 +368,32 @@ fn a_fence_completes_however_many_lines_were_flushed() {
     assert_eq!((effect.flushes, effect.stores), (count, count - settled_by_others));
     assert_eq!(run.tracker.dirty_line_count(), 0);
 }
+
+#[test]
+fn of_forgotten_stores_one_of_each_kind_is_kept() {
+    let tracker = Tracker::new(ModelKind::X86Adr.build(Fences::All), Detail::LastWriters);
+    let mut tracker = tracker.keep_one_of_each(|one, other| one.0 % 3 == other.0 % 3);
+    let event = |bytes: &'static [u8]| Event {
+        thread: A,
+        context: ContextId(0),
+        pc: CodeAddr::default(),
+        kind: EventKind::Store { place: place(0), kind: StoreKind::Plain, bytes },
+    };
+    // Two kinds, then many stores of the third over them.
+    tracker.apply(EventId(1), &event(&[1; 8]));
+    tracker.apply(EventId(2), &event(&[1; 8]));
+    for number in 1..1000 {
+        tracker.apply(EventId(number * 3), &event(&[1; 8]));
+    }
+    let line_view = tracker.line(line(0)).unwrap();
+    assert!(line_view.stores().len() < 100, "memory stays bounded");
+    let mut kinds: Vec<u64> = line_view.forgotten().map(|store| store.event.0 % 3).collect();
+    kinds.sort_unstable();
+    assert_eq!(kinds, [0, 1, 2]);
+    // With the line, they are gone.
+    let flush = EventKind::Flush { kind: FlushKind::Clflush, target: FlushTarget::Pool(place(0)) };
+    tracker.apply(EventId(5000), &Event { kind: flush, ..event(&[]) });
+    assert!(tracker.line(line(0)).is_none());
+    tracker.apply(EventId(5001), &event(&[1; 8]));
+    assert_eq!(tracker.line(line(0)).unwrap().forgotten().count(), 0);
+}

@@ -213,6 +213,14 @@ pub(crate) fn decode(
     Ok(open.then_some(Open { word: word as u8, reference }))
 }
 
+/// Adds the word so many places further left, which is known, to each `word`: what [`decode`] has left open.
+pub(crate) fn add_left(words: &mut [u64], width: usize, word: usize, places: u8) {
+    let left = word - usize::from(places);
+    for row in words.chunks_exact_mut(width) {
+        row[word] = row[word].wrapping_add(row[left]);
+    }
+}
+
 fn fill_column<const WIDTH: usize>(
     rows: &mut [[u64; WIDTH]],
     word: usize,

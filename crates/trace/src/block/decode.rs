@@ -27,12 +27,28 @@ struct Cursor {
     is_checked: bool,
 }
 
-/// An event of the block: its thread, shape and row.
+/// The shape and the row of an event of the block. One word: it is passed on for every event, and a structure would go through memory, in pieces that
+/// the processor cannot forward to the load of the whole.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockStep {
-    pub thread: ThreadId,
-    local: u16,
-    from: u32,
+pub(crate) struct BlockStep(u64);
+
+impl BlockStep {
+    #[inline(always)]
+    fn new(local: u16, from: u32) -> BlockStep {
+        BlockStep(u64::from(local) << 32 | u64::from(from))
+    }
+
+    /// The shape's place among those of the block.
+    #[inline(always)]
+    fn local(self) -> usize {
+        (self.0 >> 32) as usize
+    }
+
+    /// Where its row begins.
+    #[inline(always)]
+    fn from(self) -> usize {
+        self.0 as u32 as usize
+    }
 }
 
 /// The last offsets of a thread.
@@ -76,6 +92,8 @@ pub(crate) struct Decoder {
     at: usize,
     run: usize,
     run_left: u32,
+    /// Whose run it is.
+    thread: ThreadId,
 }
 
 impl Decoder {
@@ -119,7 +137,9 @@ impl Decoder {
         self.pasts.resize(threads, Past::default());
         self.past_offsets.clear();
         self.past_offsets.resize(threads, PastOffsets::default());
-        (self.run, self.run_left) = (0, self.runs.first().map_or(0, |run| run.1));
+        let (thread, len) = self.runs.first().copied().unwrap_or_default();
+        (self.run, self.run_left) = (0, len);
+        self.thread = self.directory.threads.get(usize::from(thread)).copied().unwrap_or_default();
         Ok(())
     }
 
@@ -191,7 +211,14 @@ impl Decoder {
             words = rest;
             let opens = self.opens.len();
             for word in 0..width {
-                self.opens.extend(column::decode(own, width, word, heads, planes)?);
+                let Some(open) = column::decode(own, width, word, heads, planes)? else { continue };
+                let is_open = |word: usize| self.opens[opens..].iter().any(|open| usize::from(open.word) == word);
+                match open.reference {
+                    Reference::Left(places) if !is_open(word - usize::from(places)) => {
+                        column::add_left(own, width, word, places);
+                    }
+                    _ => self.opens.push(open),
+                }
             }
             (cursor.opens, cursor.open_count) = (opens as u32, (self.opens.len() - opens) as u8);
         }
@@ -231,6 +258,7 @@ impl Decoder {
         if self.run_left == 0 {
             self.run += 1;
             self.run_left = self.runs[self.run].1;
+            self.thread = self.directory.threads[usize::from(self.runs[self.run].0)];
         }
         self.run_left -= 1;
         let thread = usize::from(self.runs[self.run].0);
@@ -256,27 +284,33 @@ impl Decoder {
             self.heap_part =
                 start..start + shape::check_row(&self.shapes[usize::from(number)], row, &self.heap[start..])?;
         }
-        Ok(BlockStep { thread: self.directory.threads[thread], local: number, from })
+        Ok(BlockStep::new(number, from))
+    }
+
+    /// The thread of the last step.
+    #[inline(always)]
+    pub fn thread(&self) -> ThreadId {
+        self.thread
     }
 
     #[inline]
     pub fn context(&self, step: BlockStep) -> ContextId {
-        self.shapes[usize::from(step.local)].context
+        self.shapes[step.local()].context
     }
 
     /// Number of the event's shape among those of the trace.
     #[inline]
     pub fn shape(&self, step: BlockStep) -> u32 {
-        self.directory.shapes[usize::from(step.local)].0
+        self.directory.shapes[step.local()].0
     }
 
     /// The event of the last step.
     #[inline(always)]
     pub fn event(&self, step: BlockStep) -> Event<'_> {
-        let shape = &self.shapes[usize::from(step.local)];
-        let width = self.cursors[usize::from(step.local)].width;
-        let row = &self.words[step.from as usize..][..usize::from(width)];
+        let shape = &self.shapes[step.local()];
+        let width = self.cursors[step.local()].width;
+        let row = &self.words[step.from()..][..usize::from(width)];
         let kind = shape::join(shape, row, &self.heap[self.heap_part.clone()]);
-        Event { thread: step.thread, context: shape.context, pc: shape.pc, kind }
+        Event { thread: self.thread, context: shape.context, pc: shape.pc, kind }
     }
 }
