@@ -69,21 +69,18 @@ pub struct Report {
 pub fn lint(reader: &TraceReader, rules: Vec<Active>, options: &Options) -> Result<Report, LintError> {
     let tables = reader.tables();
     let mut pass = Pass::new(tables, rules, options);
-    let mut events = reader.events();
-    let mut id = EventId(0);
     let mut sites: Vec<Option<SiteId>> = Vec::new();
-    while let Some((shape, event)) = events.next_with_shape()? {
+    reader.events().for_each_with_shape(|id, shape, event| {
         let shape = shape as usize;
         if sites.len() <= shape {
             sites.resize(shape + 1, None);
         }
         let site = match sites[shape] {
             Some(site) => site,
-            None => *sites[shape].insert(pass.site(&event)),
+            None => *sites[shape].insert(pass.site(event)),
         };
-        pass.take_at(id, site, &event)?;
-        id.0 += 1;
-    }
+        pass.take_at(id, site, event)
+    })?;
     let unjudged = match reader.ending() {
         Ending::Complete(Outcome::Ended(ExitStatus::Code(_))) => None,
         Ending::Complete(Outcome::Ended(ExitStatus::Signal(_))) => Some("the program was killed by a signal"),
@@ -149,7 +146,7 @@ impl<'t> Pass<'t> {
             transactions: Transactions::default(),
             has_transactions: Transactions::recorded(tables),
             // Rules look at the newest stores of a line only.
-            tracker: Tracker::new(model, Detail::LastWriters),
+            tracker: Tracker::new(model, Detail::LastWriters).keep_one_of_each(Tag::same_site),
             rules,
             sightings: Sightings::default(),
             storing: FxHashSet::default(),
@@ -214,6 +211,11 @@ impl<'t> Pass<'t> {
         judge::lost(&self.tracker, &self.world)
     }
 
+    /// Whether a rule would report a store that is pending now, if the program ended here and the store changed something.
+    pub fn reports_losses(&self) -> bool {
+        judge::may_be_reported(&self.rules, &self.tracker, &self.world)
+    }
+
     /// As [`Pass::lost`], without stores that changed nothing. `sites` are by shape.
     fn lost_for_good(
         &self,
@@ -223,7 +225,7 @@ impl<'t> Pass<'t> {
     ) -> Result<Vec<LostStore>, LintError> {
         let lost = self.lost();
         let lines: FxHashSet<LineId> = lost.iter().map(|store| store.line).collect();
-        if lines.is_empty() {
+        if lines.is_empty() || !self.reports_losses() {
             return Ok(lost);
         }
         let tag = |id: EventId, shape: usize| {
@@ -344,6 +346,10 @@ impl Tag {
     #[inline]
     pub fn pack(id: EventId, site: SiteId) -> Option<EventId> {
         (site.0 < Self::MAX_SITES).then_some(EventId(id.0 << Self::SITE_BITS | u64::from(site.0)))
+    }
+
+    fn same_site(one: EventId, other: EventId) -> bool {
+        Tag::unpack(one).1 == Tag::unpack(other).1
     }
 
     #[inline]

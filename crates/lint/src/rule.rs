@@ -159,6 +159,13 @@ pub trait Rule {
         Ok(())
     }
 
+    /// Where the rule would report a store that was not durable when its program ended; none if it has nothing to say of it. Asked before
+    /// [`Rule::lost`], and of more stores: only where somebody would report one of them, and the names of the code do not
+    /// [dismiss](Rule::dismisses) it, the trace is read once more, to leave out stores that changed nothing.
+    fn blames(&self, _lost: &LostStore) -> Option<(SiteId, Role)> {
+        None
+    }
+
     /// A store was not durable when its program ended. Called at the end, by ascending line.
     fn lost(&mut self, _lost: &LostStore, _out: &mut Sink<'_>) -> Result<(), RuleError> {
         Ok(())

@@ -3,7 +3,7 @@
 //! Whether such a store becomes durable makes no difference to what a power failure can leave, so nobody needs to flush it. The pass over the
 //! trace knows no contents and takes it for a store like any other. Therefore the lines that have lost stores at the end are looked at
 //! once more, with their contents, and without the stores that changed nothing: what is lost then, counts. Traces without lost stores
-//! are read once.
+//! that a rule would report are read once.
 
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::tracker::Tracker;
@@ -22,20 +22,17 @@ pub(crate) fn track(
     tag: impl Fn(EventId, usize) -> EventId,
 ) -> Result<Tracker, ReadError> {
     let mut contents = Contents::initial(reader, lines)?;
-    let mut events = reader.events();
-    let mut id = EventId(0);
-    while let Some((shape, event)) = events.next_with_shape()? {
-        let tag = tag(id, shape as usize);
-        match contents.take(&event) {
+    reader.events().for_each_with_shape(|id, shape, event| {
+        match contents.take(event) {
             Matters::Not => {}
-            Matters::Whole => drop(tracker.apply(tag, &event)),
+            Matters::Whole => drop(tracker.apply(tag(id, shape as usize), event)),
             Matters::AsFence => {
                 let kind = EventKind::Fence { kind: FenceKind::Locked };
-                tracker.apply(tag, &Event { kind, ..event });
+                tracker.apply(tag(id, shape as usize), &Event { kind, ..event.clone() });
             }
         }
-        id.0 += 1;
-    }
+        Ok::<(), ReadError>(())
+    })?;
     Ok(tracker)
 }
 

@@ -67,18 +67,9 @@ impl<'r> Events<'r> {
         }
     }
 
-    /// As [`Events::next`], with a number that events share only if they have the same instruction and call path. There
-    /// are few of these numbers, and they begin at 0: something that is known of a place in the code can be kept by it.
-    #[inline]
-    pub fn next_with_shape(&mut self) -> Result<Option<(u32, Event<'_>)>, ReadError> {
-        match self.advance()? {
-            Some(step) => Ok(Some((self.decoder.shape(step), self.decoder.event(step)))),
-            None => Ok(None),
-        }
-    }
-
-    /// Calls `each` with every event that is left, its number, and its [shape](Self::next_with_shape). The event is built where it is used:
-    /// to return one means to copy it twice, and that costs more than to read it from its block.
+    /// Calls `each` with every event that is left, its number, and the number of its shape, which events share only if they have the same instruction
+    /// and call path. There are few shapes, and they begin at 0: something that is known of a place in the code can be kept by it. The event is built
+    /// where it is used: to return one means to copy it twice, which costs more than to read it from its block.
     #[inline(always)]
     pub fn for_each_with_shape<E: From<ReadError>>(
         &mut self,

@@ -2,6 +2,7 @@
 
 use finding::finding::{Class, Location, Role};
 use finding::severity::Severity;
+use finding::site::SiteId;
 use trace::Tables;
 
 use super::volatile_locks::lock_function;
@@ -27,6 +28,10 @@ impl Rule for FlushNotFenced {
 
     fn wants(&self, _: &Tables) -> Wants {
         Wants::NOTHING
+    }
+
+    fn blames(&self, lost: &LostStore) -> Option<(SiteId, Role)> {
+        if let Loss::NeverFenced { flush } = lost.fate { Some((flush, Role::Flush)) } else { None }
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {

@@ -3,6 +3,7 @@
 
 use finding::finding::{Class, Role};
 use finding::severity::Severity;
+use finding::site::SiteId;
 use trace::Tables;
 
 use crate::rule::{Loss, LostStore, Rule, RuleError, RuleInfo, Wants};
@@ -26,6 +27,10 @@ impl Rule for NtNotFenced {
 
     fn wants(&self, _: &Tables) -> Wants {
         Wants::NOTHING
+    }
+
+    fn blames(&self, lost: &LostStore) -> Option<(SiteId, Role)> {
+        (lost.fate == Loss::NeverDrained).then_some((lost.site, Role::Store))
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {

@@ -5,6 +5,7 @@
 
 use finding::finding::{Class, Location, Role};
 use finding::severity::Severity;
+use finding::site::SiteId;
 use trace::Tables;
 
 use super::library_state::own_store;
@@ -31,6 +32,10 @@ impl Rule for StoreNotDurable {
 
     fn wants(&self, _: &Tables) -> Wants {
         Wants::NOTHING
+    }
+
+    fn blames(&self, lost: &LostStore) -> Option<(SiteId, Role)> {
+        matches!(lost.fate, Loss::NeverFlushed { elsewhere: Some(_) }).then_some((lost.site, Role::Store))
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {

@@ -5,6 +5,7 @@
 
 use finding::finding::{Class, Location, Role};
 use finding::severity::Severity;
+use finding::site::SiteId;
 use persistency::domain::Route;
 use trace::Tables;
 
@@ -34,8 +35,13 @@ impl Rule for TransientData {
         Wants::NOTHING
     }
 
+    fn blames(&self, lost: &LostStore) -> Option<(SiteId, Role)> {
+        let is_told = lost.fate == (Loss::NeverFlushed { elsewhere: None }) && lost.route != Route::File;
+        is_told.then_some((lost.site, Role::Store))
+    }
+
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {
-        if lost.fate == (Loss::NeverFlushed { elsewhere: None }) && lost.route != Route::File {
+        if self.blames(lost).is_some() {
             out.report_detail(lost.site, Role::Store, Detail::In(lost.line.pool));
         }
         Ok(())

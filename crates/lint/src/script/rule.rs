@@ -7,6 +7,7 @@ use std::rc::Rc;
 
 use finding::finding::{Class, Role};
 use finding::severity::{Level, Severity};
+use finding::site::SiteId;
 use rhai::{AST, CallFnOptions, Dynamic, Engine, Map, Scope};
 use trace::Tables;
 
@@ -149,6 +150,10 @@ impl Rule for Script {
             Some(text) => out.report_as(site, role, Rc::from(text)),
             None => out.report(site, role),
         })
+    }
+
+    fn blames(&self, lost: &LostStore) -> Option<(SiteId, Role)> {
+        self.handlers.contains(&"lost").then_some((lost.site, Role::Store))
     }
 
     fn lost(&mut self, lost: &LostStore, out: &mut Sink<'_>) -> Result<(), RuleError> {

@@ -3,7 +3,7 @@
 use persistency::model::{Fences, ModelKind};
 use trace::event::*;
 
-use crate::program::{BASE, Program, place};
+use crate::program::{BASE, LIBRARY, Program, place};
 
 #[test]
 fn fp0101_a_store_after_the_last_flush_of_its_line() {
@@ -90,4 +90,32 @@ fn eadr_leaves_non_temporal_stores_only() {
     program.model = ModelKind::X86Eadr;
     program.store(1, 0).persist(2, 0).store(4, 8).store(5, 128).stream(6, 256).clwb(7, 512).clwb(8, 512);
     program.finds(&[("FP0103", 6)]);
+}
+
+#[test]
+fn a_trace_is_read_again_only_for_losses_that_would_be_reported() {
+    // A loss of the program, of each kind.
+    assert!(Program::new().store(1, 0).reports_losses());
+    assert!(Program::new().store(1, 0).persist(2, 0).store(1, 8).reports_losses());
+    assert!(Program::new().store(1, 0).clwb(2, 0).reports_losses());
+    assert!(Program::new().stream(1, 0).reports_losses());
+    // Nothing is lost.
+    assert!(!Program::new().store(1, 0).persist(2, 0).reports_losses());
+    // What libpmemobj keeps for itself is dismissed by its name.
+    assert!(!Program::new().store(LIBRARY, 0).reports_losses());
+    assert!(Program::new().store(LIBRARY, 0).store(1, 64).reports_losses());
+}
+
+#[test]
+fn a_store_that_others_overwrote_may_be_what_is_lost() {
+    // If the library's stores changed nothing, it is the program's store that a power failure loses, however many there were.
+    for times in [1, 1000] {
+        let mut program = Program::new();
+        program.store(1, 0);
+        for _ in 0..times {
+            program.store(LIBRARY, 0);
+        }
+        assert!(program.reports_losses(), "{times}");
+        assert!(!program.persist(2, 0).store(LIBRARY, 0).reports_losses(), "{times}");
+    }
 }

@@ -25,6 +25,9 @@ enum Owned {
     Kind(EventKind<'static>),
 }
 
+/// Instructions from here on are those of libpmemobj.
+pub const LIBRARY: u64 = 0x1000;
+
 /// Where the pool is mapped.
 pub const BASE: u64 = 0x7000_0000_0000;
 
@@ -123,14 +126,30 @@ impl Program {
         WatchId(at as u32)
     }
 
+    /// Whether stores that are lost at the end would be reported.
+    pub fn reports_losses(&mut self) -> bool {
+        self.passed(|pass| Ok(pass.reports_losses())).expect("no rule fails")
+    }
+
     /// What is found: rule and instruction, in order.
     pub fn found(&mut self) -> Vec<(String, u64)> {
         self.try_found().expect("no rule fails")
     }
 
     pub fn try_found(&mut self) -> Result<Vec<(String, u64)>, LintError> {
+        self.passed(|pass| {
+            let lost = pass.lost();
+            pass.judge(&lost)?;
+            let mut found: Vec<_> = pass.sighted().into_iter().map(|(rule, site, _)| (rule, site.pc.addr)).collect();
+            found.dedup();
+            Ok(found)
+        })
+    }
+
+    fn passed<T>(&mut self, end: impl FnOnce(&mut Pass<'_>) -> Result<T, LintError>) -> Result<T, LintError> {
+        let library = CodeModule { path: "/usr/lib/libpmemobj.so.1".to_owned(), ..CodeModule::default() };
         let tables = Tables {
-            modules: vec![CodeModule::default()],
+            modules: vec![CodeModule::default(), library],
             contexts: vec![ContextNode::default()],
             pools: vec![Pool::default()],
             watches: self.watches.iter().map(|symbol| (*symbol).to_owned()).collect(),
@@ -145,14 +164,10 @@ impl Program {
                 Owned::Rmw(offset, bytes) => EventKind::Rmw { place: place(*offset), old: bytes, new: bytes },
                 Owned::Kind(kind) => kind.clone(),
             };
-            let pc = CodeAddr { module: ModuleId(0), addr: *pc };
+            let pc = CodeAddr { module: ModuleId(u32::from(*pc >= LIBRARY)), addr: *pc };
             pass.take(EventId(number as u64), &Event { thread: *thread, context: ContextId(0), pc, kind })?;
         }
-        let lost = pass.lost();
-        pass.judge(&lost)?;
-        let mut found: Vec<_> = pass.sighted().into_iter().map(|(rule, site, _)| (rule, site.pc.addr)).collect();
-        found.dedup();
-        Ok(found)
+        end(&mut pass)
     }
 
     #[track_caller]

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use lint::script::Script;
 
-use crate::program::{BASE, Program};
+use crate::program::{BASE, LIBRARY, Program};
 
 fn compile(text: &str) -> Result<Script, String> {
     Script::compile(text, Path::new("my.rhai")).map_err(|error| error.to_string())
@@ -33,6 +33,9 @@ fn a_script_sees_events_and_remembers() {
 fn a_script_sees_what_was_lost() {
     let mut program = with(r#"fn lost(e) { if e.fate == "never-fenced" { report() } }"#);
     program.store(1, 0).clwb(2, 0).finds(&[("FP0102", 2), ("MY1", 1)]);
+    // Of all that is lost.
+    assert!(with("fn lost(e) { }").store(LIBRARY, 0).reports_losses());
+    assert!(!with("fn store(e) { }").store(LIBRARY, 0).reports_losses());
 }
 
 #[test]
