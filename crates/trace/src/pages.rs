@@ -127,6 +127,8 @@ fn each_page<E>(
     failed: impl Fn(io::Error) -> E,
     mut page: impl FnMut(u64, &[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
+    let mut walked = content.for_a_walk();
+    let content = walked.as_deref_mut().unwrap_or(content);
     let mut buffer = vec![0; PAGES_AT_ONCE * PAGE];
     let mut at = 0u64;
     while let Some(data) = content.data_after(at).map_err(&failed)? {
