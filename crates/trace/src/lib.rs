@@ -18,6 +18,7 @@ mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod image;
+mod numbered;
 mod pages;
 mod reader;
 mod scan;

@@ -4,10 +4,9 @@
 //! A program has few shapes, so an event costs one small number for its shape, and the words of all events of one
 //! shape form columns that compress well (see `block`).
 
-use rustc_hash::FxHashMap;
-
 use crate::error::{Malformed, WriteError};
 use crate::event::*;
+use crate::numbered::Numbered;
 
 /// Bytes up to this length lie in the row and the length in the shape; longer ones go to the block's heap.
 pub(crate) const ROW_BYTES: usize = 64;
@@ -203,30 +202,32 @@ impl Shape {
 /// Numbers of shapes.
 #[derive(Debug, Default)]
 pub(crate) struct ShapeTable {
-    numbers: FxHashMap<Shape, u32>,
-    /// By number: the shape, and the number of the one that followed it last time, which mostly does so again.
-    shapes: Vec<(Shape, u32)>,
+    shapes: Numbered<Shape>,
+    /// By number: the one that followed it last time, which mostly does so again.
+    followers: Vec<u32>,
     last: u32,
 }
 
 impl ShapeTable {
     #[inline]
     pub fn find(&mut self, shape: &Shape) -> Option<u32> {
-        let (_, follower) = *self.shapes.get(self.last as usize)?;
-        if self.shapes[follower as usize].0 == *shape {
+        let follower = *self.followers.get(self.last as usize)?;
+        if self.shapes.get(follower) == Some(shape) {
             self.last = follower;
             return Some(follower);
         }
-        let number = *self.numbers.get(shape)?;
-        self.shapes[self.last as usize].1 = number;
+        let number = self.shapes.find(shape)?;
+        self.followers[self.last as usize] = number;
         self.last = number;
         Some(number)
     }
 
     pub fn add(&mut self, shape: Shape) -> u32 {
-        let number = self.shapes.len() as u32;
-        self.numbers.insert(shape, number);
-        self.shapes.push((shape, 0));
+        let number = self.shapes.add(shape);
+        if let Some(follower) = self.followers.get_mut(self.last as usize) {
+            *follower = number;
+        }
+        self.followers.push(0);
         self.last = number;
         number
     }

@@ -14,6 +14,7 @@ use crate::error::WriteError;
 use crate::event::{CodeAddr, ContextId, Event, EventId, FileId, ModuleId, PathId, PoolId, WatchId};
 use crate::file_tree::FoundName;
 use crate::format::Tag;
+use crate::numbered::Numbered;
 use crate::pages;
 use crate::shape::{Shape, ShapeTable};
 use crate::sink::{Job, Sink};
@@ -35,7 +36,7 @@ pub struct TraceWriter {
     new_shapes: Vec<Shape>,
     shapes: ShapeTable,
     modules: FxHashMap<CodeModule, ModuleId>,
-    contexts: FxHashMap<ContextNode, ContextId>,
+    contexts: Numbered<ContextNode>,
     watches: FxHashMap<String, WatchId>,
     instructions: BTreeSet<String>,
     pools: Vec<PoolInfo>,
@@ -57,7 +58,7 @@ impl TraceWriter {
             new_shapes: Vec::new(),
             shapes: ShapeTable::default(),
             modules: FxHashMap::default(),
-            contexts: FxHashMap::default(),
+            contexts: Numbered::default(),
             watches: FxHashMap::default(),
             instructions: BTreeSet::new(),
             pools: Vec::new(),
@@ -69,7 +70,7 @@ impl TraceWriter {
         defs::put_meta(&mut head, &meta);
         writer.send(Job::Chunk { tag: Tag::Meta, head, body: Vec::new() })?;
         writer.module(CodeModule::none());
-        writer.contexts.insert(ContextNode::default(), ContextId(0));
+        writer.contexts.add(ContextNode::default());
         Ok(writer)
     }
 
@@ -93,11 +94,11 @@ impl TraceWriter {
         assert!((parent.0 as usize) < self.contexts.len(), "{parent:?} is not in the trace");
         assert!((return_to.module.0 as usize) < self.modules.len(), "{:?} is not in the trace", return_to.module);
         let node = ContextNode { parent, return_to, partial };
-        let next = ContextId(self.contexts.len() as u32);
-        *self.contexts.entry(node).or_insert_with(|| {
+        let number = self.contexts.find(&node).unwrap_or_else(|| {
             defs::put_context(&mut self.definitions, &node);
-            next
-        })
+            self.contexts.add(node)
+        });
+        ContextId(number)
     }
 
     /// The number of a watched function.
