@@ -6,6 +6,16 @@ extern crate alloc;
 
 #[path = "../../probe/src/atomic.rs"]
 mod atomic;
+/// As in the probe, without what needs a process.
+#[path = "../../probe/src/context"]
+mod context {
+    #[path = "cache.rs"]
+    pub mod cache;
+    #[path = "numbers.rs"]
+    pub mod numbers;
+    #[path = "unwind.rs"]
+    pub mod unwind;
+}
 #[path = "../../probe/src/translate/emit.rs"]
 #[expect(dead_code, reason = "the tests use a part of it")]
 mod emit;
@@ -20,6 +30,7 @@ mod lock;
 #[path = "../../probe/src/map.rs"]
 mod map;
 
+mod call_paths;
 mod emitted_code;
 mod held;
 mod lock_names;

@@ -132,6 +132,17 @@ unsafe impl GlobalAlloc for Heap {
         start as *mut u8
     }
 
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise is the same.
+        let block = unsafe { self.alloc(layout) };
+        // A mapping of its own is new, and so all zero; writing to it would make the kernel provide every page.
+        if layout.size() < LARGE && !block.is_null() {
+            // SAFETY: `alloc` gave this many bytes.
+            unsafe { block.write_bytes(0, layout.size()) };
+        }
+        block
+    }
+
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if layout.size() >= LARGE {
             return crate::load::space::unmap_engine(block as u64, layout.size() as u64);

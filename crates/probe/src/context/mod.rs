@@ -5,5 +5,7 @@
 //! paths are marked partial. What it can get wrong: nothing, if `.eh_frame` is correct.
 
 pub mod cache;
+pub mod numbers;
 pub mod path;
 pub mod rule;
+pub mod unwind;

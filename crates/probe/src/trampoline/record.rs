@@ -3,16 +3,16 @@
 //! Called on the engine stack with gs:[site], gs:[ea] and gs:[app_rsp] set and every register of the program in place
 //! (but rsp). Preserves all registers; `trampoline_record` destroys the arithmetic flags, `trampoline_record_keep` keeps them.
 //!
-//! The call path is found in a small cache of the thread keyed by frame address and return address. An entry holds
+//! The call path is found in a small cache of the thread: first that of last time, then the recent ones with the same innermost frame. Its frames hold
 //! every stack word that unwinding read, with its value; if all still hold, unwinding again would give the same path
-//! (it is a function of just these words), so its number is exact. Otherwise Rust unwinds (`context::path`).
+//! (it is a function of just these words), so its number is exact. Otherwise Rust unwinds (`context::unwind`).
 
 use core::arch::global_asm;
 use core::mem::offset_of;
 
 use wire::control::{Control, RING_BYTES};
 
-use crate::context::cache::{PathCache, PathEntry, SET_SHIFT, SPREAD, WAYS};
+use crate::context::cache::{NEEDS_RBP, PathCache, PathFrame, SET_SHIFT, SPREAD, WAYS};
 use crate::layout;
 use crate::site::{SITE_SHIFT, Site, flag};
 use crate::thread::Thread;
@@ -39,29 +39,24 @@ global_asm!(
     "mov rdi, gs:[{app_rsp}]",
     "test r8d, {cfa_rbp}", "cmovnz rdi, rbp",
     "movsxd rax, dword ptr [rsi+{s_cfa}]",
-    "add rdi, rax",
+    "lea rdi, [rdi+rax-8]",
     ".globl trampoline_record_probe_start", "trampoline_record_probe_start:",
-    "mov rcx, [rdi-8]",
-    "mov rax, {spread}", "xor rcx, rdi", "imul rax, rcx", "shr rax, {set_shift}",
-    "mov r10d, {ways}",
-    "shl eax, {set_tag_shift}",
-    "mov rdx, gs:[{tags}]",
-    "14:",
-    "cmp [rdx+rax], rdi", "jne 29f",
-    "imul r11d, eax, {entry_per_tag}",
-    "mov rdx, gs:[{paths}]",
-    "add rdx, r11",
-    "mov ecx, [rdx+{e_count}]",
-    "cmp dword ptr [rdx+{e_needs_rbp}], 0", "jne 20f",
+    // The path of last time?
+    "xor r10d, r10d",
+    "mov rdx, gs:[{last}]",
+    "cmp [rdx+{f_return_at}], rdi", "jne 18f",
     "2:",
-    // words: (address, value) pairs, ecx of them; the first is the return address.
-    "shl ecx, 4",
-    "add rcx, rdx",
+    "test dword ptr [rdx+{f_flags}], {needs_rbp}", "jnz 20f",
+    "19:",
+    // Every word of every frame, from the innermost outwards.
+    "mov r9, rdx",
     "3:",
-    "mov r11, [rcx+{e_words}-16]", "mov r9, [rcx+{e_words}-8]", "cmp [r11], r9", "jne 28f",
-    "sub rcx, 16",
-    "cmp rcx, rdx", "ja 3b",
-    "mov edx, [rdx+{e_id}]",
+    "mov r11, [r9+{f_return_at}]", "mov rcx, [r9+{f_return_to}]", "cmp [r11], rcx", "jne 28f",
+    "mov r11, [r9+{f_link_at}]", "mov rcx, [r9+{f_link}]", "cmp [r11], rcx", "jne 28f",
+    "mov r9, [r9+{f_outer}]",
+    "test r9, r9", "jnz 3b",
+    "mov gs:[{last}], rdx",
+    "mov edx, [rdx+{f_id}]",
     "17:",
     "mov gs:[{last_path}], rdx",
     // --- room in the ring
@@ -103,11 +98,21 @@ global_asm!(
     // The path depends on the caller's rbp: compare it as well.
     "20:",
     "movsxd r11, dword ptr [rsi+{s_rbp}]", "test r11d, r11d", "jz 21f",
-    "mov r11, [rdi+r11]", "cmp [rdx+{e_rbp}], r11", "je 2b", "jmp 28f",
-    "21:", "cmp [rdx+{e_rbp}], rbp", "je 2b",
-    // Not this entry: the next of its set.
-    "28:", "mov rdx, gs:[{tags}]",
-    "29:", "add eax, 8", "dec r10d", "jnz 14b", "jmp 30f",
+    "mov r11, [rdi+r11+8]", "cmp [rdx+{f_rbp}], r11", "je 19b", "jmp 28f",
+    "21:", "cmp [rdx+{f_rbp}], rbp", "je 19b",
+    // Not this one: the next of those that began with the same frame lately.
+    "28:", "test r10d, r10d", "jnz 29f",
+    "18:",
+    "mov rcx, [rdi]",
+    "mov rax, {spread}", "xor rcx, rdi", "imul rax, rcx", "shr rax, {set_shift}",
+    "shl eax, {set_bytes_shift}",
+    "add rax, gs:[{recent}]",
+    "mov r10d, {ways}",
+    "14:",
+    "mov rdx, [rax]",
+    "test rdx, rdx", "jz 30f",
+    "cmp [rdx+{f_return_at}], rdi", "je 2b",
+    "29:", "add rax, 8", "dec r10d", "jnz 14b", "jmp 30f",
     ".globl trampoline_record_probe_end", "trampoline_record_probe_end:",
     // Unwind in Rust.
     ".globl trampoline_record_slow", "trampoline_record_slow:",
@@ -210,7 +215,8 @@ global_asm!(
     site = const offset_of!(Thread, site),
     ea = const offset_of!(Thread, ea),
     app_rsp = const offset_of!(Thread, app_rsp),
-    paths = const offset_of!(Thread, paths) + offset_of!(PathCache, entries),
+    recent = const offset_of!(Thread, paths) + offset_of!(PathCache, recent),
+    last = const offset_of!(Thread, paths) + offset_of!(PathCache, last),
     header_thread = const offset_of!(Thread, header_thread),
     pending = const offset_of!(Thread, pending),
     holds_order = const offset_of!(Thread, holds_order),
@@ -230,17 +236,19 @@ global_asm!(
     pending_bits = const flag::SETS_PENDING | flag::CLEARS_PENDING,
     spread = const SPREAD as i64,
     set_shift = const SET_SHIFT,
-    set_tag_shift = const (WAYS * 8).ilog2(),
-    entry_per_tag = const size_of::<PathEntry>() / 8,
-    tags = const offset_of!(Thread, paths) + offset_of!(PathCache, tags),
+    set_bytes_shift = const (WAYS * 8).ilog2(),
     last_path = const offset_of!(Thread, last_path),
     same_path = const flag::SAME_PATH,
     ways = const WAYS,
-    e_count = const offset_of!(PathEntry, count),
-    e_needs_rbp = const offset_of!(PathEntry, needs_rbp),
-    e_rbp = const offset_of!(PathEntry, rbp),
-    e_words = const offset_of!(PathEntry, words),
-    e_id = const offset_of!(PathEntry, id),
+    needs_rbp = const NEEDS_RBP,
+    f_return_at = const offset_of!(PathFrame, return_at),
+    f_return_to = const offset_of!(PathFrame, return_to),
+    f_link_at = const offset_of!(PathFrame, link_at),
+    f_link = const offset_of!(PathFrame, link),
+    f_rbp = const offset_of!(PathFrame, rbp),
+    f_outer = const offset_of!(PathFrame, outer),
+    f_id = const offset_of!(PathFrame, id),
+    f_flags = const offset_of!(PathFrame, flags),
     many_tasks = const layout::CONTROL as usize + offset_of!(Control, many_tasks),
     order_lock = const layout::CONTROL as usize + offset_of!(Control, order_lock),
     head = const layout::CONTROL as usize + offset_of!(Control, head),
