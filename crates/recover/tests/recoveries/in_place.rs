@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::time::Duration;
 
-use recover::command::{Command, Input};
+use recover::command::{Command, Input, Operations};
 use recover::limits::Limits;
 use recover::report::RunReport;
-use recover::server::Server;
+use recover::server::{Arrival, Server};
 use recover::slot::Slot;
 use trace::event::PoolId;
 use wire::recover::not_put_back;
@@ -25,11 +25,11 @@ struct World {
 }
 
 impl World {
-    fn new() -> World {
+    fn new(source: &str, stdin: Input) -> World {
         let temporary = tempfile::tempdir().unwrap();
         let dir = temporary.path().canonicalize().unwrap();
-        let program = dir.join("in_place");
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in_place/in_place.c");
+        let program = dir.join("program");
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/in_place").join(source);
         let built =
             process::Command::new("cc").args(["-O1", "-g", "-pthread", "-o"]).arg(&program).arg(source).status();
         assert!(built.expect("cc is installed").success());
@@ -39,7 +39,7 @@ impl World {
         std::fs::write(&pool, [0; 4096]).unwrap();
         let slot = Slot::create(&[(pool, 4096)]).unwrap();
         let args = [OsString::from("pool")].into();
-        let command = Command { program, args, env: vec![], dir: public, stdin: Input::Empty };
+        let command = Command { program, args, env: vec![], dir: public, stdin };
         World { slot, command, _temporary: temporary }
     }
 
@@ -69,7 +69,7 @@ struct Pair {
 impl Pair {
     fn new() -> Pair {
         let with = |in_place| {
-            let world = World::new();
+            let world = World::new("in_place.c", Input::Empty);
             let server = world.server(in_place);
             (world, server)
         };
@@ -159,4 +159,46 @@ fn any_order_of_changes_and_ends() {
         pair.same(what, end);
     }
     assert!(pair.put_back() > 60, "{:?}", pair.in_place.1.processes());
+}
+
+/// What the runs of a fuzzing campaign show, with and without forks.
+#[test]
+fn coverage_and_answers_are_those_of_forks() {
+    let served = |in_place| {
+        let world = World::new("lines.c", Input::Operations(Operations::default()));
+        let mut server = world.server(in_place);
+        server.count_coverage();
+        (world, server)
+    };
+    let mut both = [served(false), served(true)];
+    let lines: Vec<String> =
+        (0..90u32).map(|n| format!("{} {}\n", ["a", "d", "x"][n as usize * 7 % 3], n * 977)).collect();
+    for round in 0..40 {
+        let prefix = lines[round..round + round % 4].concat();
+        let shown = both.each_mut().map(|(world, server)| {
+            server.ends_with_input = round % 3 == 0;
+            server.leave().unwrap();
+            if round % 5 == 0 {
+                world.slot.remove().unwrap();
+            }
+            let feed = |server: &mut Server, more: usize| {
+                server.feed((prefix.clone() + &lines[more..more + 4].concat()).as_bytes()).unwrap();
+            };
+            feed(server, 1);
+            if round % 2 == 0 {
+                let arrival = server.run_to(&world.slot, &Limits::default(), prefix.len() as u64).unwrap();
+                assert!(matches!(arrival, Arrival::Stopped { .. }), "{arrival:?}");
+            }
+            let mut all = Vec::new();
+            for more in [3, 20, 40, 60] {
+                feed(server, more);
+                let report = server.run(&world.slot, &Limits::default()).unwrap();
+                all.push((report.end, report.stdout, report.dirtied, report.boundaries, server.maps().to_vec()));
+            }
+            all
+        });
+        assert!(shown[0] == shown[1], "round {round}");
+    }
+    let processes = both[1].1.processes();
+    assert!(processes.put_back > 40, "{processes:?}");
 }

@@ -19,7 +19,7 @@ const OF_A_FILE: u64 = 1 << 61;
 const OURS_ALONE: u64 = 1 << 56;
 
 /// From so many pages on, the kernel is asked first which of them are there.
-const MANY: u64 = 64;
+const MANY: u64 = 2048;
 const BATCH: usize = 512;
 
 const _: () = assert!(MAX_CHANGED_PAGES as u64 == UNDO_PAGES);
