@@ -37,7 +37,7 @@ fn function(number: u64) -> Function {
     let by_rbp = number % 5 == 1;
     Function {
         frame: 32 + number % 3 * 16,
-        saves_rbp: by_rbp || number % 3 == 0,
+        saves_rbp: by_rbp || number.is_multiple_of(3),
         by_rbp,
         realigned: matches!(number, 7 | 9 | 13),
         unknown: number == 11,
@@ -82,7 +82,7 @@ impl Thread {
                 rsp -= 64;
                 self.memory.insert(rsp, cfa);
             }
-            return_to = number << 16 | call & 0xff;
+            return_to = number << 16 | (call & 0xff);
         }
         Position { pc: return_to, rsp, rbp }
     }
@@ -99,6 +99,13 @@ impl Thread {
                 Err(outermost) => return (path, outermost.unknown),
             }
         }
+    }
+}
+
+impl Drop for Thread {
+    fn drop(&mut self) {
+        // SAFETY: nothing uses it any more.
+        unsafe { self.paths.free() };
     }
 }
 
@@ -154,7 +161,7 @@ fn the_cache_finds_the_path_that_a_walk_finds() {
         calls.truncate(1 + random.below(calls.len() as u64) as usize);
         for _ in 0..random.below(6) {
             let number = if random.below(3) == 0 { random.below(FUNCTIONS) } else { random.below(3) };
-            calls.push((number, 1 + random.below(3) | random.below(4) << 8));
+            calls.push((number, (1 + random.below(3)) | (random.below(4) << 8)));
         }
         if calls.len() > 40 {
             calls.truncate(2);
