@@ -68,6 +68,8 @@ enum Bench {
     Infer(bench::InferBench),
     /// PM transitions that Fencepost and AFL++ reach in PMDK's maps.
     Fuzz(bench::FuzzBench),
+    /// What coverage costs: PMDK's maps as the fuzzer runs them, against native runs.
+    Cover(bench::CoverBench),
     /// PM-aware search beside others, the cost of following the input, and misuse in PMDK's examples.
     Solve(bench::SolveBench),
     /// Our file system on seq-1 and a sample of seq-2: states per second, what equivalence saves, and that nothing is found.
@@ -103,6 +105,7 @@ impl Cli {
             Chore::Bench(Bench::Crash(chore)) => chore.run(),
             Chore::Bench(Bench::Infer(chore)) => chore.run(),
             Chore::Bench(Bench::Fuzz(chore)) => chore.run(),
+            Chore::Bench(Bench::Cover(chore)) => chore.run(),
             Chore::Bench(Bench::Solve(chore)) => chore.run(),
             Chore::Bench(Bench::Fs(chore)) => chore.run(),
             Chore::Bench(Bench::Fleet(chore)) => chore.run(),
