@@ -52,6 +52,8 @@ pub enum LockName {
     RandomDescriptors,
     /// Timers that the program has armed (`syscall::timers`).
     Timers,
+    /// Folders that the program reads (`recover::listing`).
+    Listings,
     /// All threads (`thread`).
     Threads,
     /// Every allocation takes it (`memory`).
@@ -65,7 +67,7 @@ impl LockName {
     }
 
     #[cfg(test)]
-    pub const ALL: [LockName; 17] = [
+    pub const ALL: [LockName; 18] = [
         LockName::AddressSpace,
         LockName::Engine,
         LockName::Records,
@@ -81,6 +83,7 @@ impl LockName {
         LockName::SignalActions,
         LockName::RandomDescriptors,
         LockName::Timers,
+        LockName::Listings,
         LockName::Threads,
         LockName::Heap,
     ];

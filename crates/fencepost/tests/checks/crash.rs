@@ -2,9 +2,10 @@
 //! divided, recoveries that misbehave, and what users get wrong.
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
-use crate::cli_support::pool_program;
+use crate::cli_support::{Sandbox, pool_program};
 use crate::crash_support::{Case, parse, symptom};
 
 /// Records of a workload whose search can be held by the gate of `records.c`.
@@ -271,6 +272,21 @@ fn a_recovery_that_looks_elsewhere_is_noticed() {
     ran.golden_note("recovery-looks-elsewhere", "recovery reads");
     let right = case.check(&["--recover", &case.recovery("check")]);
     assert!(!right.err.contains("reads nothing"), "{}", right.err);
+}
+
+/// What a listing shows is compared with what is there in each crash state, by the program itself.
+#[test]
+fn a_recovery_that_lists_its_folder_is_forked() {
+    let sandbox = Sandbox::new();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../targets/crash");
+    let mut compiler = Command::new("cc");
+    compiler.args(["-O1", "-g", "-mclwb", "-I"]).arg(folder.join("include")).arg("-o").arg(sandbox.path("segments"));
+    let built = compiler.arg(folder.join("files/segments.c")).status();
+    assert!(built.expect("cc is installed").success());
+    let ran = sandbox.run(&["check", "--no-lint", "--recover", "./segments p check", "--", "./segments", "p", "run"]);
+    assert_eq!(ran.code, Some(0), "{}\n{}", ran.out, ran.err);
+    assert!(!ran.err.contains("native mode"), "{}", ran.err);
+    assert!(ran.err.contains("tested 27 of 27 crash points"), "{}", ran.err);
 }
 
 #[test]

@@ -5,6 +5,7 @@ pub mod calls;
 pub mod crash;
 pub mod dense;
 pub mod limits;
+pub mod listing;
 pub mod notes;
 pub mod outside;
 pub mod paths;

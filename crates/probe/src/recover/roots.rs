@@ -199,13 +199,47 @@ pub fn note_change(call: Call, private: &[u8]) {
     }
 }
 
-/// A listing of a folder would show what is there now, not what the crash left.
-pub fn listing(thread: &mut Thread, call: Call) {
-    if roots().is_empty() || !matches!(call.nr, nr::GETDENTS | nr::GETDENTS64) {
-        return;
+/// Are there no folders whose files the recording tells of?
+pub fn none() -> bool {
+    roots().is_empty()
+}
+
+/// A root and what follows it in the path of a folder.
+fn root_of(folder: &[u8]) -> Option<(&'static Substitute, &[u8])> {
+    roots().iter().find_map(|root| Some((root, inside(folder, text(root.path))?)))
+}
+
+/// Is this a root, or a folder in one?
+pub fn is_in_root(folder: &[u8]) -> bool {
+    root_of(folder).is_some()
+}
+
+/// Where the private files of a folder lie.
+pub fn private_folder(folder: &[u8]) -> Option<Vec<u8>> {
+    let (root, name) = root_of(folder)?;
+    let mut private = text(root.private).to_vec();
+    private.push(b'/');
+    private.extend_from_slice(name);
+    Some(private)
+}
+
+/// Does the recording tell of this name in a folder?
+pub fn is_recorded_in(folder: &[u8], name: &[u8]) -> bool {
+    let Some((root, within)) = root_of(folder) else { return false };
+    let mut whole = within.to_vec();
+    if !whole.is_empty() {
+        whole.push(b'/');
     }
-    let path = pools::path_of(call.fd(0));
-    if roots().iter().any(|root| inside(&path, text(root.path)).is_some()) {
-        crate::refuse!(thread, "recovery lists a folder in which the workload changed files, which needs native mode");
+    whole.extend_from_slice(name);
+    is_recorded(root, &whole)
+}
+
+/// The old form of a listing, which no C library uses any more, would show what is there now, not what the crash left.
+pub fn listing(thread: &mut Thread, call: Call) {
+    if call.nr == nr::GETDENTS && is_in_root(&pools::path_of(call.fd(0))) {
+        crate::refuse!(
+            thread,
+            "recovery lists a folder in which the workload changed files by `getdents`, which needs native mode"
+        );
     }
 }

@@ -10,6 +10,7 @@ use super::random;
 use crate::layout;
 use crate::load::{attach, heap, maps, modules, space, user};
 use crate::pm;
+use crate::recover::listing;
 use crate::sys::{EFAULT, EINVAL, PROT_EXEC, PROT_READ, PROT_WRITE, nr, sys};
 use crate::thread::Thread;
 
@@ -158,8 +159,11 @@ pub fn by_path(thread: &mut Thread, mut call: Call) -> i64 {
     buffers::pass(thread, call)
 }
 
-/// Directories: `/proc/self/fd` must not list our descriptors.
+/// Directories: those that a crash left otherwise, and `/proc/self/fd`, which must not list our descriptors.
 pub fn list(thread: &mut Thread, call: Call) -> i64 {
+    if let Some(result) = listing::answer(thread, call) {
+        return result;
+    }
     let result = buffers::pass(thread, call);
     if result <= 0 || call.nr == nr::GETDENTS {
         return result;

@@ -16,6 +16,7 @@ use super::started::{self, start_on_own_stack};
 use super::wait;
 use crate::context;
 use crate::memory;
+use crate::recover;
 use crate::ring::{self, Order, control};
 use crate::signal;
 use crate::sys::{self, nr, sys};
@@ -128,6 +129,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
         let _paths = context::path::hold();
         let _regions = translate::code::hold();
         let _random = random::hold();
+        let _listings = recover::listing::hold();
         let _heap = memory::hold();
         // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
         unsafe { sys::call(call, args) }
