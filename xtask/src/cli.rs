@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 use crate::{
-    bench, bench_lint, blind, book, build, conformance, file_systems, fuzz_maps, fuzz_targets, licences, pmdk,
+    bench, bench_lint, blind, book, build, conformance, file_systems, fs_bugs, fuzz_maps, fuzz_targets, licences, pmdk,
     real_programs, slurm, solve_targets, test, vm_kit,
 };
 
@@ -39,7 +39,7 @@ enum Chore {
     /// Find every bug of `targets/solve` by solving, beside fuzzing without it. Takes many minutes.
     SolveTargets(solve_targets::SolveTargets),
     /// Which technique finds which seeded bug of our file system. Takes many minutes.
-    FsBugs(file_systems::FsBugs),
+    FsBugs(fs_bugs::FsBugs),
     FsOthers(file_systems::FsOthers),
     /// Run a campaign of three workers in a Slurm of one node that is made for it. Needs root.
     Slurm(slurm::SlurmTest),

@@ -1,4 +1,4 @@
-//! `cargo xtask fs-bugs` and `cargo xtask bench fs`: the file system of `targets/fs` under bounded exhaustive and random workloads.
+//! `cargo xtask bench fs`: the file system of `targets/fs` under bounded exhaustive workloads.
 //! `cargo xtask fs-others`: file systems that others wrote.
 
 use std::collections::BTreeSet;
@@ -10,33 +10,12 @@ use std::time::Instant;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde_json::Value;
-use targets::fs::{Bug, LAZY, bugs, build, build_pmemobjfs};
+use targets::fs::{LAZY, build, build_pmemobjfs};
 
+use crate::bench::measure::children_cpu;
 use crate::build;
 use crate::kernel_fs;
 use crate::scratch::Scratch;
-
-/// Which technique finds which seeded bug, as a table.
-#[derive(Args, Debug)]
-pub struct FsBugs {
-    /// Only these bugs.
-    #[arg(long = "bug", value_name = "N")]
-    only: Vec<u32>,
-    /// Workloads of seq-2, drawn with the seed; 3136 are all.
-    #[arg(long, default_value_t = 112)]
-    seq_2: usize,
-    /// How long random workloads are made, in seconds.
-    #[arg(long, default_value_t = 300)]
-    fuzz: u32,
-    /// Try every technique, not only until one finds the bug.
-    #[arg(long)]
-    all: bool,
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
-    /// Use this executable instead of building Fencepost.
-    #[arg(long, value_name = "FILE")]
-    fencepost: Option<PathBuf>,
-}
 
 /// Seq-1, seq-2 and the fsync set on the correct file system: nothing may be found, everything must be decided.
 #[derive(Args, Debug)]
@@ -84,10 +63,12 @@ pub struct FsCheckOutcome {
     pub findings: Vec<Value>,
     pub summary: Value,
     pub seconds: f64,
+    /// Of all its processes.
+    pub cpu: f64,
 }
 
 impl Bed {
-    fn new(fencepost: Option<&Path>) -> anyhow::Result<Bed> {
+    pub fn new(fencepost: Option<&Path>) -> anyhow::Result<Bed> {
         let fencepost = match fencepost {
             Some(path) => fs::canonicalize(path).with_context(|| path.display().to_string())?,
             None => build::fencepost()?,
@@ -96,7 +77,7 @@ impl Bed {
     }
 
     /// A variant of our own file system.
-    fn check(&self, variant: u32, workloads: &[&str]) -> anyhow::Result<FsCheckOutcome> {
+    pub fn check(&self, variant: u32, workloads: &[&str]) -> anyhow::Result<FsCheckOutcome> {
         let program = build(&build::targets_folder()?, variant)?;
         let program = program.display();
         self.check_daemon(
@@ -112,7 +93,7 @@ impl Bed {
 
     pub fn fs_check(&self, words: &[&str]) -> anyhow::Result<FsCheckOutcome> {
         let folder = self.scratch.fresh("check")?;
-        let start = Instant::now();
+        let (start, before) = (Instant::now(), children_cpu());
         let output = Command::new(&self.fencepost)
             .args(["fs", "check", "--message-format", "json", "--progress", "never"])
             .args(words)
@@ -120,13 +101,13 @@ impl Bed {
             .env("PMEM_IS_PMEM_FORCE", "1")
             .current_dir(&folder)
             .output()?;
-        let seconds = start.elapsed().as_secs_f64();
+        let (seconds, cpu) = (start.elapsed().as_secs_f64(), children_cpu() - before);
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(matches!(output.status.code(), Some(0 | 1)), "fs check: {}: {error}", output.status);
         let text = String::from_utf8_lossy(&output.stdout);
         let mut findings: Vec<Value> = text.lines().map(serde_json::from_str).collect::<Result<_, _>>()?;
         let summary = findings.pop().context("fs check printed no summary")?;
-        Ok(FsCheckOutcome { findings, summary, seconds })
+        Ok(FsCheckOutcome { findings, summary, seconds, cpu })
     }
 
     /// A file with so many workloads of a set.
@@ -145,59 +126,6 @@ impl Bed {
         let sample: String = chosen.into_iter().map(|number| format!("workload {}", all[number])).collect();
         fs::write(&file, sample)?;
         Ok(file)
-    }
-}
-
-const AT_ITS_LINE: &str = "at its line";
-
-/// Is it found, and at a line that its source names?
-fn shown(bug: &Bug, outcome: &FsCheckOutcome) -> &'static str {
-    let named = |finding: &Value| {
-        let text = finding.to_string();
-        bug.guilty.iter().any(|(file, line, _)| text.contains(file) && text.contains(&format!("\"line\":{line},")))
-    };
-    match (outcome.findings.iter().any(named), outcome.findings.is_empty()) {
-        (true, _) => AT_ITS_LINE,
-        (false, false) => "elsewhere",
-        (false, true) => "not found",
-    }
-}
-
-impl FsBugs {
-    pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let bed = Bed::new(self.fencepost.as_deref())?;
-        let sample = bed.sample("seq-2", self.seq_2, self.seed)?.display().to_string();
-        let (fuzz, seed) = (format!("{}s", self.fuzz), self.seed.to_string());
-        let mut missed = Vec::new();
-        println!("| bug | | seq-1 | {} of seq-2, seed {} | random, {} s |", self.seq_2, self.seed, self.fuzz);
-        println!("| --- | --- | --- | --- | --- |");
-        for bug in bugs()?.into_iter().filter(|bug| self.only.is_empty() || self.only.contains(&bug.variant)) {
-            let needs_fsync = bug.found_by == "fsync";
-            let set = if needs_fsync { "fsync" } else { "seq-1" };
-            let techniques: [&[&str]; 3] = [&["--ace", set], &["--ops", &sample], &["--fuzz", &fuzz, "--seed", &seed]];
-            let needs: &[&str] = if needs_fsync { &["--needs-fsync"] } else { &[] };
-            let (mut cells, mut found) = (Vec::new(), false);
-            for technique in techniques {
-                if found && !self.all {
-                    cells.push("not tried".to_owned());
-                    continue;
-                }
-                let outcome = bed.check(bug.variant, &[technique, needs].concat())?;
-                let shown = shown(&bug, &outcome);
-                found |= shown == AT_ITS_LINE;
-                let more = match outcome.findings.len() {
-                    0 | 1 => String::new(),
-                    count => format!(", {count} findings"),
-                };
-                cells.push(format!("{shown}{more}, {:.0} s", outcome.seconds));
-            }
-            println!("| {} | {} | {} |", bug.variant, bug.what, cells.join(" | "));
-            if !found {
-                missed.push(bug.variant);
-            }
-        }
-        println!("\nNot found at its line: {missed:?}");
-        Ok(if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
 }
 
@@ -279,8 +207,10 @@ impl FsBench {
             }
             _ => ("seq-2".to_owned(), ["--ace", "seq-2"]),
         };
-        println!("| workloads | crash points | states | recovery runs | saved | wall s | states/s | findings |");
-        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
+        println!(
+            "| workloads | crash points | states | recovery runs | saved | wall s | CPU s | states/CPU s | findings |"
+        );
+        println!("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |");
         let runs: [(&str, u32, &[&str], Option<f64>); 3] = [
             ("seq-1", 0, &["--ace", "seq-1"], Some(SEQ_1_GOAL)),
             (&seq_2_name, 0, &seq_2, Some(SEQ_2_GOAL)),
@@ -288,15 +218,15 @@ impl FsBench {
         ];
         let mut wrong = Vec::new();
         for (name, variant, workloads, goal) in runs {
-            let FsCheckOutcome { findings, summary, seconds } = bed.check(variant, workloads)?;
+            let FsCheckOutcome { findings, summary, seconds, cpu } = bed.check(variant, workloads)?;
             let number = |key: &str| summary[key].as_u64().unwrap_or(0);
             let (states, runs) = (number("states_decided"), number("recovery_runs"));
             println!(
-                "| {name} | {} of {} | {states} | {runs} | {:.1} % | {seconds:.0} | {:.0} | {} |",
+                "| {name} | {} of {} | {states} | {runs} | {:.1} % | {seconds:.0} | {cpu:.0} | {:.0} | {} |",
                 number("points_decided"),
                 number("points_wanted"),
                 100.0 * number("runs_saved") as f64 / states.max(1) as f64,
-                states as f64 / seconds,
+                states as f64 / cpu.max(0.001),
                 findings.len()
             );
             if !findings.is_empty() || states == 0 {

@@ -8,6 +8,7 @@ mod build;
 mod cli;
 mod conformance;
 mod file_systems;
+mod fs_bugs;
 mod fuzz_maps;
 mod fuzz_targets;
 mod kernel_fs;

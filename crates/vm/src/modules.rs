@@ -95,11 +95,42 @@ impl Modules {
         if order.contains(path) || depth > self.files.len() {
             return Ok(());
         }
-        for needed in info(path)?.needs {
+        let info = info(path)?;
+        for needed in info.needs {
             self.visit(&needed, "", order, depth + 1)?;
+        }
+        for name in info.wants.iter().filter_map(|wanted| self.file_of(wanted)) {
+            // It can do without.
+            let mut with = order.clone();
+            if self.visit(&name, "", &mut with, depth + 1).is_ok() {
+                *order = with;
+            }
         }
         order.push(path.clone());
         Ok(())
+    }
+
+    /// The module of a soft dependency, which may be an alias. Not those below `kernel/arch`: the guest's processor may lack what they need.
+    fn file_of(&self, wanted: &str) -> Option<String> {
+        if self.files.contains_key(wanted) {
+            return Some(wanted.to_owned());
+        }
+        let is_portable = |path: &Path| !path.starts_with(self.folder.join("kernel/arch"));
+        // Made when a kernel is installed; one that is only unpacked has none.
+        if let Ok(aliases) = files::read_to_string(self.folder.join("modules.alias")) {
+            let module = |line: &str| {
+                let (alias, module) = line.strip_prefix("alias ")?.split_once(' ')?;
+                (plain(alias) == wanted).then(|| plain(module))
+            };
+            return aliases
+                .lines()
+                .filter_map(module)
+                .find(|name| self.files.get(name).is_some_and(|at| is_portable(at)));
+        }
+        // The kernel asks for algorithms by alias; looking through all modules would take seconds.
+        let algorithms = self.files.iter().filter(|(_, path)| path.starts_with(self.folder.join("kernel/crypto")));
+        let has_alias = |path: &Path| info(path).is_ok_and(|info| info.aliases.iter().any(|alias| alias == wanted));
+        algorithms.into_iter().find(|(_, path)| has_alias(path)).map(|(name, _)| name.clone())
     }
 }
 
@@ -108,6 +139,9 @@ impl Modules {
 struct Info {
     /// `depends=`
     needs: Vec<String>,
+    /// `softdep=pre: …`: modules or aliases that are loaded before it if they are there.
+    wants: Vec<String>,
+    aliases: Vec<String>,
     /// The first word of `vermagic=`: the version of the kernel that it was built for.
     version: Option<String>,
 }
@@ -141,6 +175,11 @@ fn info(path: &Path) -> Result<Info, ModuleError> {
         if let Some(list) = text.strip_prefix("depends=") {
             info.needs.extend(list.split(',').filter(|name| !name.is_empty()).map(plain));
         }
+        if let Some(list) = text.strip_prefix("softdep=") {
+            let words = list.split_whitespace().skip_while(|word| *word != "pre:").skip(1);
+            info.wants.extend(words.take_while(|word| *word != "post:").map(plain));
+        }
+        info.aliases.extend(text.strip_prefix("alias=").map(plain));
         if let Some(magic) = text.strip_prefix("vermagic=") {
             info.version = magic.split_whitespace().next().map(str::to_owned);
         }
@@ -155,5 +194,45 @@ pub fn check_version(path: &Path, kernel: &str) -> Result<(), ModuleError> {
             Err(ModuleError::Version { path: path.display().to_string(), module, kernel: kernel.to_owned() })
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::debug_info::DebugSection;
+    use crate::symbol_file::symbol_file;
+
+    fn module(folder: &Path, at: &str, lines: &[&str]) {
+        let bytes = lines.iter().flat_map(|line| format!("{line}\0").into_bytes()).collect();
+        let path = folder.join("kernel").join(at);
+        files::create_dir_all(path.parent().unwrap()).unwrap();
+        files::write(path, symbol_file(&[], &[DebugSection { name: ".modinfo".into(), bytes }])).unwrap();
+    }
+
+    fn names(folder: &Path, wanted: &str) -> Vec<String> {
+        let order = Modules::find(Some(folder)).unwrap().order(&[wanted], "").unwrap();
+        order.iter().filter_map(|path| Modules::name_of(path)).collect()
+    }
+
+    /// Ext4 of Debian's full kernels asks for `crypto-crc32c`, which a guest without modprobe cannot load later.
+    #[test]
+    fn soft_dependencies_and_aliases() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        module(folder, "fs/ext4.ko", &["depends=jbd2", "softdep=pre: crypto-crc32c no-such post: later"]);
+        module(folder, "fs/jbd2.ko", &["depends="]);
+        module(folder, "fs/later.ko", &["depends="]);
+        module(folder, "arch/x86/crypto/crc32c-intel.ko", &["alias=crypto-crc32c", "depends="]);
+        module(folder, "crypto/crc32c_generic.ko", &["alias=crypto-crc32c", "depends=crc-base"]);
+        module(folder, "lib/crc-base.ko", &["depends="]);
+        let wanted = ["jbd2", "crc_base", "crc32c_generic", "ext4"];
+        assert_eq!(names(folder, "ext4"), wanted);
+        let aliases = "# text\nalias crypto-crc32c crc32c_intel\nalias crypto-crc32c crc32c_generic\n";
+        files::write(folder.join("modules.alias"), aliases).unwrap();
+        assert_eq!(names(folder, "ext4"), wanted);
+        // One whose own needs are missing is as good as none.
+        files::remove_file(folder.join("kernel/lib/crc-base.ko")).unwrap();
+        assert_eq!(names(folder, "ext4"), ["jbd2", "ext4"]);
     }
 }

@@ -678,15 +678,23 @@ static int stone_iterate(struct file *file, struct dir_context *ctx)
 
 /* ---- files */
 
-/* Before a file grows: what lies behind its end in its last block becomes zero, durably. */
-static void zero_behind(struct stone *s, struct record *r)
+/*
+ * Before a file grows to a size: what lies behind its end becomes zero, durably. Blocks behind the end are there after fallocate that keeps
+ * the size, and a write that never got its size may have filled them.
+ */
+static void zero_behind(struct stone *s, struct record *r, u64 to)
 {
-	u64 size = r->size;
-	u64 block = size % BLOCK ? r->blocks[size / BLOCK] : 0;
+	u64 at, len;
 
-	if (block) {
-		memset(block_at(s, block) + size % BLOCK, 0, BLOCK - size % BLOCK);
-		persist(block_at(s, block) + size % BLOCK, BLOCK - size % BLOCK);
+	to = min_t(u64, round_up(to, BLOCK), DIRECT * BLOCK);
+	for (at = r->size; at < to; at += len) {
+		u64 block = r->blocks[at / BLOCK];
+
+		len = BLOCK - at % BLOCK;
+		if (block) {
+			memset(block_at(s, block) + at % BLOCK, 0, len);
+			persist(block_at(s, block) + at % BLOCK, len);
+		}
 	}
 }
 
@@ -702,7 +710,7 @@ static noinline int resize(struct stone *s, struct inode *inode, u64 size)
 	if (!freed)
 		return -ENOMEM;
 	if (size > r->size)
-		zero_behind(s, r);
+		zero_behind(s, r, size);
 	tx_begin(s);
 	/* bug 8: the size is changed in place, and never flushed */
 	if (bug == 8)
@@ -796,7 +804,7 @@ static ssize_t stone_write(struct kiocb *iocb, struct iov_iter *from)
 		goto unlock;
 	mutex_lock(&s->lock);
 	if (iocb->ki_pos + iov_iter_count(from) > r->size)
-		zero_behind(s, r);
+		zero_behind(s, r, iocb->ki_pos + iov_iter_count(from));
 	tx_begin(s);
 	while (iov_iter_count(from)) {
 		u64 at = iocb->ki_pos + done, index = at / BLOCK, block;
@@ -849,7 +857,7 @@ static long stone_fallocate(struct file *file, int mode, loff_t offset, loff_t l
 	}
 	mutex_lock(&s->lock);
 	if (!(mode & FALLOC_FL_KEEP_SIZE) && offset + len > (loff_t)r->size)
-		zero_behind(s, r);
+		zero_behind(s, r, offset + len);
 	tx_begin(s);
 	for (index = offset / BLOCK; index < DIV_ROUND_UP(offset + len, BLOCK); index++)
 		if (!r->blocks[index]) {
