@@ -12,7 +12,7 @@ use clap::Args;
 use serde_json::Value;
 use targets::fs::{LAZY, build, build_pmemobjfs};
 
-use crate::bench::measure::children_cpu;
+use crate::bench::cpu_group::CpuGroup;
 use crate::build;
 use crate::kernel_fs;
 use crate::scratch::Scratch;
@@ -93,15 +93,17 @@ impl Bed {
 
     pub fn fs_check(&self, words: &[&str]) -> anyhow::Result<FsCheckOutcome> {
         let folder = self.scratch.fresh("check")?;
-        let (start, before) = (Instant::now(), children_cpu());
-        let output = Command::new(&self.fencepost)
+        let start = Instant::now();
+        let mut command = Command::new(&self.fencepost);
+        command
             .args(["fs", "check", "--message-format", "json", "--progress", "never"])
             .args(words)
             // Libpmem takes a file for PM.
             .env("PMEM_IS_PMEM_FORCE", "1")
-            .current_dir(&folder)
-            .output()?;
-        let (seconds, cpu) = (start.elapsed().as_secs_f64(), children_cpu() - before);
+            .current_dir(&folder);
+        let group = CpuGroup::of(&mut command);
+        let output = command.output()?;
+        let (seconds, cpu) = (start.elapsed().as_secs_f64(), group.seconds());
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         ensure!(matches!(output.status.code(), Some(0 | 1)), "fs check: {}: {error}", output.status);
         let text = String::from_utf8_lossy(&output.stdout);

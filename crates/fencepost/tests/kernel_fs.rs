@@ -16,6 +16,7 @@ const FENCEPOST: &str = env!("CARGO_BIN_EXE_fencepost");
 const QUICK: u32 = 2;
 /// This one is tried every time with one workload that shows it.
 const DEBUGGED: u32 = 8;
+const DEBUGGED_OPS: &str = "workload one\ncreat foo\nwrite foo 0 6000 seed=4\ncrash truncate foo 100\n";
 /// Enough for the slowest on a busy machine.
 const TIME_LIMIT_SECONDS: &str = "900";
 
@@ -26,6 +27,7 @@ fn main() -> ExitCode {
         Trial::test("ext4", ext4),
         Trial::test("replay-and-debug", debug),
         Trial::test("coverage", coverage),
+        Trial::test("eadr", eadr),
         Trial::test("what-is-missing", what_is_missing),
     ];
     for bug in bugs().expect("the module's source") {
@@ -149,7 +151,7 @@ fn debug() -> Result<(), Failed> {
     let bug = bugs()?.into_iter().find(|bug| bug.variant == DEBUGGED).ok_or("no bug to debug")?;
     let module = format!("{} bug={DEBUGGED}", laboratory()?.module.display());
     let ops = space().join("debug.ops");
-    fs::write(&ops, "workload one\ncreat foo\nwrite foo 0 6000 seed=4\ncrash truncate foo 100\n")?;
+    fs::write(&ops, DEBUGGED_OPS)?;
     let ops = ops.display().to_string();
     let (findings, _) = check("debug", &["--fs", "stonefs", "--module", &module, "--size", "8", "--ops", &ops])?;
     is_among(&findings, &bug)?;
@@ -170,6 +172,19 @@ fn debug() -> Result<(), Failed> {
         if !said.contains(wanted) {
             return Err(format!("gdb says nothing of {wanted}:\n{said}").into());
         }
+    }
+    Ok(())
+}
+
+/// Where the caches survive a power failure, a store that is never flushed is no bug.
+fn eadr() -> Result<(), Failed> {
+    let module = format!("{} bug={DEBUGGED}", laboratory()?.module.display());
+    let ops = space().join("eadr.ops");
+    fs::write(&ops, DEBUGGED_OPS)?;
+    let words = ["--fs", "stonefs", "--module", &module, "--size", "8", "--model", "eadr", "--ops"];
+    let (findings, summary) = check("eadr", &[&words[..], &[&ops.display().to_string()]].concat())?;
+    if !findings.is_empty() || summary["states_decided"].as_u64().unwrap_or(0) == 0 {
+        return Err(format!("{findings:#?}\n{summary:#}").into());
     }
     Ok(())
 }

@@ -10,6 +10,7 @@
 pub mod debian;
 pub mod debug_info;
 pub mod debugger;
+mod delay;
 pub mod guest;
 pub mod initramfs;
 pub mod kit;

@@ -5,6 +5,7 @@
 mod chore;
 pub(crate) mod compare;
 mod cover;
+pub(crate) mod cpu_group;
 mod crash;
 mod crash_mumak;
 mod crash_pools;
