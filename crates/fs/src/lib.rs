@@ -15,6 +15,7 @@ pub mod ace;
 pub mod agent;
 pub mod campaign;
 pub mod content;
+mod data_synced;
 pub mod errno;
 pub mod execute;
 pub mod generate;

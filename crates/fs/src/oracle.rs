@@ -6,6 +6,7 @@
 //!
 //! File systems that need fsync: what was synced is as it was at the sync, or as a later operation made it.
 
+use crate::data_synced;
 use crate::op::Op;
 use crate::promise::{Broken, Difference, Promise};
 use crate::split;
@@ -199,15 +200,20 @@ pub fn judge_synced(past: &[Past<'_>], returned: bool, found: &Tree) -> Result<(
         {
             return broken(Promise::Synced { path: path.clone(), difference });
         }
-        if found.get(path).is_none() && !has_a_name(&past[point..], path, found) {
+        // What had no name then is not promised one.
+        let was_there = past[point].after.get(path).is_some();
+        if was_there && found.get(path).is_none() && !has_a_name(&past[point..], path, found) {
             return broken(Promise::Synced { path: path.clone(), difference: Difference::Missing });
         }
     }
-    Ok(())
+    match data_synced::lost(past, complete, found) {
+        Some((path, difference)) => broken(Promise::Synced { path, difference }),
+        None => Ok(()),
+    }
 }
 
 /// After writes that were not synced: all but the bytes as at one time, and each byte from some time; none: zero.
-fn mixes_any(found: Option<&TreeEntry>, right: &[Option<&Found>]) -> bool {
+pub(crate) fn mixes_any(found: Option<&TreeEntry>, right: &[Option<&Found>]) -> bool {
     let Some(found) = found else { return false };
     let Body::File(now) = &found.body else { return false };
     let times: Vec<&TreeEntry> = right
@@ -246,16 +252,16 @@ fn has_a_name(since: &[Past<'_>], path: &str, found: &Tree) -> bool {
 
 /// Does this persistence point make the name at the path durable, as one of a directory?
 fn covers_names(point: &Op, tree: &Tree, path: &str) -> bool {
-    let (Op::Fsync(dir) | Op::Fdatasync(dir)) = point else { return false };
+    let Op::Fsync(dir) = point else { return false };
     let parent = path.rsplit_once('/').map_or(".", |(parent, _)| parent);
     path != "." && dir.path == parent && tree.entry(parent).is_some_and(|entry| entry.body == Body::Dir)
 }
 
-/// Does this persistence point make what is at the path durable?
+/// Does this persistence point make what is at the path durable, with all that its inode holds? Fdatasync does not ([`data_synced`]).
 fn covers(point: &Op, tree: &Tree, path: &str) -> bool {
     match point {
         Op::Sync => true,
-        Op::Fsync(file) | Op::Fdatasync(file) => {
+        Op::Fsync(file) => {
             let same = |entry: &TreeEntry| entry.same.as_deref() == Some(file.path.as_str());
             file.path == path || tree.entry(path).is_some_and(same)
         }
