@@ -6,6 +6,7 @@
 
 mod programs;
 mod run;
+mod share;
 mod table;
 
 use std::fs;
@@ -50,9 +51,12 @@ pub struct Blind {
     /// Seed of the workloads.
     #[arg(long, default_value_t = 1)]
     seed: u32,
-    /// The budget of each check.
-    #[arg(long, default_value = "60s")]
-    budget: String,
+    /// The budget of each check, in seconds.
+    #[arg(long, default_value_t = 60)]
+    budget: u32,
+    /// The machine has other work, too: give each check as much more time as makes up for it, by what busy threads get just before.
+    #[arg(long)]
+    shared: bool,
     /// More options for each check.
     #[arg(long, allow_hyphen_values = true, value_delimiter = ' ')]
     options: Vec<String>,

@@ -15,6 +15,7 @@ use trace::event::EventKind;
 use trace::symbol::Symbolizer;
 
 use super::programs::{Case, Program};
+use super::share::{share, stretched};
 use super::table::Row;
 use super::{Blind, BlindKind};
 use crate::build;
@@ -163,9 +164,11 @@ impl Check<'_> {
         if file("pool").exists() {
             fs::remove_file(file("pool"))?;
         }
+        let share = if self.options.shared { share()? } else { 1.0 };
+        let budget = stretched(self.options.budget, share);
         let mut command = Command::new(self.fencepost);
         command.current_dir(self.folder).envs(env.iter().map(|(name, value)| (name, value)));
-        command.args(["check", "--message-format", "json", "--budget", &self.options.budget, "--output", "trace"]);
+        command.args(["check", "--message-format", "json", "--budget", &budget, "--output", "trace"]);
         command.args(&self.options.options).args(arguments);
         command.stdin(Stdio::null()).stdout(File::create(file("stdout"))?).stderr(File::create(file("stderr"))?);
         let status = command.status()?;

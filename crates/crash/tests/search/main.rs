@@ -13,4 +13,5 @@ mod journals;
 mod messages;
 mod points;
 mod recoveries;
+mod setup;
 mod traces;
