@@ -1,6 +1,7 @@
 //! Pool content in a trace: initial pages (`PAGE`) and hashes of final ones (`FINL`), zero pages left out.
 
 use std::io;
+use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -129,11 +130,17 @@ fn each_page<E>(
 ) -> Result<(), E> {
     let mut walked = content.for_a_walk();
     let content = walked.as_deref_mut().unwrap_or(content);
-    let mut buffer = vec![0; PAGES_AT_ONCE * PAGE];
+    // All ranges before the first is read: reading may make data of what follows (`for_a_walk`).
+    let mut ranges = Vec::new();
     let mut at = 0u64;
     while let Some(data) = content.data_after(at).map_err(&failed)? {
-        let mut start = data.start.max(at) / PAGE as u64;
-        let end = data.end.div_ceil(PAGE as u64);
+        let (start, end) = (data.start.max(at) / PAGE as u64, data.end.div_ceil(PAGE as u64));
+        ranges.push(start..end);
+        // A range may end inside a page that will be read whole.
+        at = end.max(at / PAGE as u64 + 1) * PAGE as u64;
+    }
+    let mut buffer = vec![0; PAGES_AT_ONCE * PAGE];
+    for Range { mut start, end } in ranges {
         while start < end {
             let count = (end - start).min(PAGES_AT_ONCE as u64) as usize;
             let buffer = &mut buffer[..count * PAGE];
@@ -145,8 +152,6 @@ fn each_page<E>(
             }
             start += count as u64;
         }
-        // A range may end inside a page that has been read whole.
-        at = end.max(at / PAGE as u64 + 1) * PAGE as u64;
     }
     Ok(())
 }

@@ -178,8 +178,8 @@ impl PoolContent for Unreadable {
         Ok(4096)
     }
 
-    fn data_after(&mut self, _: u64) -> std::io::Result<Option<std::ops::Range<u64>>> {
-        Ok(Some(0..4096))
+    fn data_after(&mut self, from: u64) -> std::io::Result<Option<std::ops::Range<u64>>> {
+        Ok((from < 4096).then_some(from..4096))
     }
 
     fn read_at(&mut self, _: u64, _: &mut [u8]) -> std::io::Result<()> {
