@@ -2,9 +2,10 @@
 //!
 //! Differences from a recorded program (rules of [`trace::event`]): a thread is a kernel stack (so that interrupts and other tasks of the guest
 //! are distinguished from the system call), locked instructions are not fences (rules 4 and 5: in the kernel they are everywhere and would hide missing
-//! fences), flushes of ordinary memory are not recorded, and call paths are exact from the start of the recording.
+//! fences), a fence is one of every thread that has flushed or stored non-temporally before it (they share one processor: ext4 flushes in the system
+//! call, and its journal's thread fences), flushes of ordinary memory are not recorded, and call paths are exact from the start of the recording.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashMap;
@@ -56,6 +57,7 @@ impl Recorded<'_> {
             threads: FxHashMap::default(),
             modules: FxHashMap::default(),
             held: None,
+            unfenced: BTreeSet::new(),
         };
         translation.all()?;
         let Translation { writer, .. } = translation;
@@ -80,6 +82,8 @@ struct Translation<'a> {
     threads: FxHashMap<u64, ThreadId>,
     modules: FxHashMap<String, ModuleId>,
     held: Option<Held>,
+    /// What these have flushed or stored non-temporally waits for a fence.
+    unfenced: BTreeSet<ThreadId>,
 }
 
 impl Translation<'_> {
@@ -129,7 +133,21 @@ impl Translation<'_> {
             kind: if record.detail == NON_TEMPORAL { StoreKind::NonTemporal } else { StoreKind::Plain },
             bytes: &bytes,
         });
-        self.writer.push(&Event { thread, context, pc, kind }).map(drop)
+        let mut event = Event { thread, context, pc, kind };
+        self.writer.push(&event)?;
+        match event.kind {
+            EventKind::Flush { .. } | EventKind::Store { kind: StoreKind::NonTemporal, .. } => {
+                self.unfenced.insert(thread);
+            }
+            EventKind::Fence { .. } => {
+                for other in std::mem::take(&mut self.unfenced).into_iter().filter(|&other| other != thread) {
+                    event.thread = other;
+                    self.writer.push(&event)?;
+                }
+            }
+            _ => {}
+        }
+        Ok(())
     }
 
     fn mark(&mut self, word: u64) -> Result<(), WriteError> {
@@ -211,6 +229,48 @@ mod tests {
     fn store(detail: u8, offset: u64, byte: u8) -> Record {
         let words = [offset, 0xffff_ffff_8100_0000, 0xffff_c900_0000_4000, byte.into(), 0xffff_ffff_8100_0105];
         Record::parse(head(GuestRecordKind::Store, detail, 1, 1, 5), &words).unwrap()
+    }
+
+    /// What a thread flushed is durable after the fence of another: the guest has one processor.
+    #[test]
+    fn a_fence_is_of_all_threads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.fptrace");
+        let symbols = Symbols::parse("ffffffff81000000 T work\n");
+        let on_stack = |kind, detail, stack: u64, value: &[u64]| {
+            let words = [&[0, 0xffff_ffff_8100_0000, stack], value].concat();
+            Record::parse(head(kind, detail, if value.is_empty() { 0 } else { 8 }, 0, words.len() as u8), &words)
+                .unwrap()
+        };
+        let (one, two, three) = (0xffff_c900_0000_4000, 0xffff_c900_0000_8000, 0xffff_c900_0000_c000);
+        let records = [
+            on_stack(GuestRecordKind::Store, 0, one, &[7]),
+            on_stack(GuestRecordKind::Flush, 0, one, &[]),
+            on_stack(GuestRecordKind::Store, 0, three, &[7]),
+            on_stack(GuestRecordKind::Fence, 0, two, &[]),
+            on_stack(GuestRecordKind::Fence, 0, two, &[]),
+        ];
+        let mut last = vec![0; 4096];
+        last[0] = 7;
+        let recorded = Recorded {
+            command: vec!["guest".into()],
+            pool: Path::new("/pmem0"),
+            initial: &vec![0; 4096],
+            last: &last,
+            records: &records,
+            symbols: &symbols,
+            symbol_files: &BTreeMap::new(),
+        };
+        recorded.write(&path).unwrap();
+        let reader = TraceReader::open(&path).unwrap();
+        let (mut fences, mut events) = (Vec::new(), reader.events());
+        while let Some((_, event)) = events.next_with_id().unwrap() {
+            if let EventKind::Fence { .. } = event.kind {
+                fences.push(event.thread.0);
+            }
+        }
+        // The second finds nothing that waits; the third thread has only stored.
+        assert_eq!(fences, [3, 1, 3]);
     }
 
     fn mark(mark: Mark, number: u64) -> Record {
