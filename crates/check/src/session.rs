@@ -256,6 +256,10 @@ impl CheckSession<'_> {
             let names = outside.iter().map(|path| path.display().to_string()).collect();
             notes.push(RunNote::SharedFiles { names });
         }
+        if runners.iter().any(|runner| runner.reuse_differs) {
+            coverage.complete = false;
+            notes.push(RunNote::ReuseDiffers);
+        }
         if notes.iter().any(shakes_states) {
             coverage.withdraw_exhaustive();
         }
@@ -497,6 +501,7 @@ fn shakes_states(note: &RunNote) -> bool {
     matches!(
         note,
         RunNote::SharedFiles { .. }
+            | RunNote::ReuseDiffers
             | RunNote::FilesAsLeft { .. }
             | RunNote::FilesNotRecorded { .. }
             | RunNote::NotDeterministic { .. }

@@ -98,6 +98,8 @@ pub enum RunNote {
     NativeRuns {
         why: String,
     },
+    /// A recovery in a process that an earlier one had used showed something else than in a fresh one.
+    ReuseDiffers,
     /// The runs that tell the right answers open the pools anew at each operation.
     Reopened {
         why: String,

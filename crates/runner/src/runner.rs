@@ -53,6 +53,9 @@ impl RunnerError {
 /// Servers at their fork points that wait for their position to come again: each is a process with its memory.
 const MOST_PARKED: usize = 8;
 
+/// Of the runs whose process had been put back, the 1st, 2nd, 4th, 8th … and each of so many are repeated in a fresh process.
+const COMPARED: u64 = 256;
+
 /// One worker's means to run recoveries.
 #[derive(Debug)]
 pub struct Runner {
@@ -81,6 +84,12 @@ pub struct Runner {
     last: Option<RunReport>,
     names: Names,
     pub timeout: AdaptiveTimeout,
+    /// Runs may put their process back for the next one.
+    in_place: bool,
+    /// Runs in a process that had been put back.
+    reused: u64,
+    /// One of these showed something else than fresh processes did, so that earlier ones may have been wrong.
+    pub reuse_differs: bool,
     /// Why the fork server is not used, if it should have been.
     pub refused: Option<String>,
     /// Files that recoveries have changed where later ones see it.
@@ -150,6 +159,9 @@ impl Runner {
             last: None,
             names: Names::default(),
             timeout: AdaptiveTimeout::default(),
+            in_place: true,
+            reused: 0,
+            reuse_differs: false,
             refused: None,
             outside: BTreeSet::new(),
         })
@@ -249,7 +261,11 @@ impl Runner {
             return Ok(answer);
         }
         if self.servers.is_some() {
-            match self.by_commands(position, image).and_then(|run| self.serve(position, run)) {
+            let served = self.by_commands(position, image).and_then(|run| match run {
+                None => self.compared(position, image),
+                run => self.serve(position, run),
+            });
+            match served {
                 Err(RunnerError::Server(error)) if !matches!(error, ServerError::Cancelled) => {
                     self.go_native(error.to_string());
                     self.show(image)?;
@@ -259,6 +275,39 @@ impl Runner {
         }
         let answer = self.natively(position)?;
         self.credible(answer)
+    }
+
+    /// A run of the fork server. Now and then, one whose process had been put back is repeated in a fresh one, and must show the same.
+    fn compared(
+        &mut self,
+        position: Option<CrashPosition>,
+        image: &CrashImage<'_>,
+    ) -> Result<Observation, RunnerError> {
+        let before = self.put_back();
+        let answer = self.serve(position, None)?;
+        let is_hang = matches!(&answer.verdict, Verdict::Fail(symptom) if symptom.is_hang());
+        if self.put_back() == before || is_hang {
+            return Ok(answer);
+        }
+        self.reused += 1;
+        if !self.reused.is_power_of_two() && !self.reused.is_multiple_of(COMPARED) {
+            return Ok(answer);
+        }
+        self.in_place = false;
+        self.show(image)?;
+        let fresh = self.serve(position, None)?;
+        if fresh == answer {
+            self.in_place = true;
+            return Ok(answer);
+        }
+        // A program that is not deterministic contradicts itself in fresh processes, too: that is for the read tree to find out.
+        self.show(image)?;
+        self.reuse_differs |= self.serve(position, None)? == fresh;
+        Ok(fresh)
+    }
+
+    fn put_back(&self) -> u64 {
+        self.servers.as_ref().map_or(0, |servers| servers.recovery.processes().put_back)
     }
 
     /// From now on without the fork server.
@@ -343,6 +392,7 @@ impl Runner {
                 if let Some(commands) = &mut self.commands {
                     commands.left_alone();
                 }
+                servers.recovery.in_place = self.in_place;
                 servers.recovery.run(&self.slot, &limits)?
             }
         };

@@ -217,6 +217,7 @@ struct Units<'c> {
 struct Strange {
     outside: Vec<PathBuf>,
     native: Option<String>,
+    reuse_differs: bool,
 }
 
 impl Strange {
@@ -225,12 +226,14 @@ impl Strange {
         let done: UnitDone = serde_json::from_slice(result).map_err(Senseless)?;
         self.outside.extend(done.outside.iter().filter_map(|name| received(name)).map(PathBuf::from));
         self.native = self.native.take().or(done.native);
+        self.reuse_differs |= done.reuse_differs;
         Ok(done.points)
     }
 
     fn tell(self, runner: &mut Runner) {
         runner.outside.extend(self.outside);
         runner.refused = runner.refused.take().or(self.native);
+        runner.reuse_differs |= self.reuse_differs;
     }
 }
 
@@ -281,10 +284,12 @@ mod tests {
             points: PointsDone::default(),
             outside: vec![sent("/tmp/log"), "…".to_owned()],
             native: Some("the program is traced".to_owned()),
+            reuse_differs: true,
         };
         let mut strange = Strange::default();
         strange.take(&json(&done)).expect("a result");
         assert_eq!((strange.outside, strange.native), (vec![PathBuf::from("/tmp/log")], done.native.clone()));
+        assert!(strange.reuse_differs);
         parser_tests::hammer::hammer("unit-done", &[json(&done)], &|input| {
             let _ = Strange::default().take(input);
         });

@@ -128,6 +128,8 @@ pub(super) struct UnitDone {
     pub(super) outside: Vec<String>,
     /// Why the fork server was not used, if it should have been.
     pub(super) native: Option<String>,
+    /// A recovery showed something else in a process that was used before than in a fresh one.
+    pub(super) reuse_differs: bool,
 }
 
 pub(super) fn json(value: &impl Serialize) -> Vec<u8> {

@@ -239,7 +239,7 @@ impl<'p> Judge<'p> {
         };
         let runner = worker.recovery();
         let outside = runner.outside.iter().map(sent).collect();
-        let done = UnitDone { points, outside, native: runner.refused.clone() };
+        let done = UnitDone { points, outside, native: runner.refused.clone(), reuse_differs: runner.reuse_differs };
         self.at = Some((pass, worker));
         Ok(Judged { done: json(&done), exchanged: exchanged.map(|runs| json(&runs)), is_partial })
     }

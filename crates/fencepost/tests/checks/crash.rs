@@ -290,6 +290,22 @@ fn a_recovery_that_lists_its_folder_is_forked() {
     assert!(said.contains("tested 27 of 27 crash points"), "{said}");
 }
 
+/// Runs share a process where all that they do can be undone. What cannot be, and is not noticed to be, shows in a fresh process.
+#[test]
+fn a_process_that_cannot_be_used_again_is_noticed() {
+    let sandbox = Sandbox::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs/worn.c");
+    let built = Command::new("cc").args(["-O1", "-g", "-o"]).arg(sandbox.path("worn")).arg(source).status();
+    assert!(built.expect("cc is installed").success());
+    let arguments = ["check", "--no-lint", "--jobs", "1", "--no-equivalence", "--every", "--strategy", "program-order"];
+    let ran = sandbox.run(&[&arguments[..], &["--recover", "./worn p check", "--", "./worn", "p", "run"]].concat());
+    let said = format!("{}{}", ran.out, ran.err);
+    assert!(said.contains("in a process that earlier recoveries had used"), "{said}");
+    assert!(!said.contains("exhaustive at"), "{said}");
+    // A run in a fresh process does not fail, nor does a native one.
+    assert_eq!(ran.code, Some(0), "{said}");
+}
+
 #[test]
 fn a_recovery_that_is_not_deterministic_is_noticed() {
     let case = Case::new();

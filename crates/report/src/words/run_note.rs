@@ -33,6 +33,10 @@ pub fn run_note(note: &RunNote) -> String {
             pools.join(", ")
         ),
         RunNote::NativeRuns { why } => format!("recoveries ran in native mode, and every state was run: {why}"),
+        RunNote::ReuseDiffers => "a recovery showed something else in a process that earlier recoveries had used than in a fresh one; from \
+             then on each had a fresh one, but earlier results may be wrong, and no crash point counts as exhaustive. Please report it, \
+             unless its runs share memory"
+            .into(),
         RunNote::Reopened { why } => {
             format!("right answers come from runs that open the pools anew at each operation: {why}")
         }
