@@ -261,8 +261,8 @@ struct Worker<'a, R> {
     walk: Walk<'a>,
     /// Causes are told in states of the program as it is.
     without: Walk<'a>,
-    /// The cause of a stretch of crash points at all of which recovery fails with everything in PM.
-    stretch: Option<usize>,
+    /// The cause of a streak of crash points at all of which recovery fails with everything in PM.
+    streak: Option<usize>,
     /// The crash point that was looked into last, by its index.
     last: Option<u64>,
 }
@@ -272,7 +272,7 @@ impl<'a, R: Recovery> Worker<'a, R> {
         let walk = memory.walk(task.reader, task.rules)?;
         let without = Walk::new(task.reader, task.rules)?;
         let codes = StoringCodes::of(task.reader);
-        Ok(Worker { task, codes, memory, recovery, walk, without, stretch: None, last: None })
+        Ok(Worker { task, codes, memory, recovery, walk, without, streak: None, last: None })
     }
 
     /// Finds the causes of these failing states of the outcome; `reach` is told of each before.
@@ -289,8 +289,8 @@ impl<'a, R: Recovery> Worker<'a, R> {
         // Between two points that do not follow each other recovery may have passed.
         let index = outcome.point.index;
         let follows = self.last.replace(index).is_some_and(|last| last == index || last + 1 == index);
-        self.stretch = self.stretch.filter(|_| fails_in_order && follows);
-        if let Some(cause) = self.stretch {
+        self.streak = self.streak.filter(|_| fails_in_order && follows);
+        if let Some(cause) = self.streak {
             analysis.causes[cause].explains += states.len() as u64;
             analysis.causes[cause].seen_at(outcome.point.at);
             return Ok(());
@@ -322,7 +322,7 @@ impl<'a, R: Recovery> Worker<'a, R> {
                             cause.state = without_assumptions(&cause.state, &view, &self.without.view());
                         }
                         if fails_in_order && cause.in_program_order {
-                            self.stretch = Some(analysis.causes.len());
+                            self.streak = Some(analysis.causes.len());
                         }
                         known.add(&self.codes, &cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
                         analysis.causes.push(cause);

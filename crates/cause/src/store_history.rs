@@ -81,7 +81,7 @@ pub fn last_store_before(reader: &TraceReader, at: EventId) -> Result<Option<Sto
     }
 }
 
-/// The stores of a stretch of the trace, at most `most`.
+/// The stores of a part of the trace, at most `most`.
 pub fn stores_in(reader: &TraceReader, from: EventId, to: EventId, most: usize) -> Result<Vec<StoreInfo>, ReadError> {
     let mut events = reader.events_in(from..to);
     let mut stores = Vec::new();

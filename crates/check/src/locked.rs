@@ -42,10 +42,10 @@ impl CheckSession<'_> {
         if rules != (Rules { model: ModelKind::X86Adr, fences: Fences::All }) || self.is_stopped() {
             return Ok(());
         }
-        let stretches = relying(self.reader)?;
+        let spans = relying(self.reader)?;
         let relies = |at: EventId| {
-            let before = stretches.partition_point(|(begin, _)| *begin < at);
-            before.checked_sub(1).is_some_and(|last| at <= stretches[last].1)
+            let before = spans.partition_point(|(begin, _)| *begin < at);
+            before.checked_sub(1).is_some_and(|last| at <= spans[last].1)
         };
         let survey = further.passed(relies);
         if survey.is_empty() {
@@ -115,7 +115,7 @@ impl CheckSession<'_> {
     }
 }
 
-/// Stretches of the trace in which something is durable only because of a locked instruction: from it to the next fence of its thread.
+/// Spans of the trace in which something is durable only because of a locked instruction: from it to the next fence of its thread.
 fn relying(reader: &TraceReader) -> Result<Vec<(EventId, EventId)>, ReadError> {
     /// What a thread has asked for since its last fence, and since when a locked instruction has stood in for that.
     #[derive(Default)]
@@ -124,7 +124,7 @@ fn relying(reader: &TraceReader) -> Result<Vec<(EventId, EventId)>, ReadError> {
         since: Option<EventId>,
     }
     let mut threads: FxHashMap<ThreadId, Asked> = FxHashMap::default();
-    let mut stretches = Vec::new();
+    let mut spans = Vec::new();
     let mut events = reader.events();
     while let Some((id, event)) = events.next_with_id()? {
         let asked = threads.entry(event.thread).or_default();
@@ -139,21 +139,21 @@ fn relying(reader: &TraceReader) -> Result<Vec<(EventId, EventId)>, ReadError> {
             }
             EventKind::Fence { kind: FenceKind::Sfence | FenceKind::Mfence } => {
                 asked.pending = false;
-                stretches.extend(asked.since.take().map(|since| (since, id)));
+                spans.extend(asked.since.take().map(|since| (since, id)));
             }
             _ => {}
         }
     }
     let end = EventId(reader.event_count());
-    stretches.extend(threads.into_values().filter_map(|asked| Some((asked.since?, end))));
-    Ok(joined(stretches))
+    spans.extend(threads.into_values().filter_map(|asked| Some((asked.since?, end))));
+    Ok(joined(spans))
 }
 
-/// The same events, in stretches that follow each other.
-fn joined(mut stretches: Vec<(EventId, EventId)>) -> Vec<(EventId, EventId)> {
-    stretches.sort_unstable();
+/// The same events, in spans that follow each other.
+fn joined(mut spans: Vec<(EventId, EventId)>) -> Vec<(EventId, EventId)> {
+    spans.sort_unstable();
     let mut all: Vec<(EventId, EventId)> = Vec::new();
-    for (begin, end) in stretches {
+    for (begin, end) in spans {
         match all.last_mut().filter(|last| begin <= last.1) {
             Some(last) => last.1 = last.1.max(end),
             None => all.push((begin, end)),
@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stretches_that_meet_are_one() {
+    fn spans_that_meet_are_one() {
         let of = |list: &[(u64, u64)]| list.iter().map(|&(a, b)| (EventId(a), EventId(b))).collect::<Vec<_>>();
         assert_eq!(joined(of(&[(7, 9), (1, 3), (2, 5), (5, 6)])), of(&[(1, 6), (7, 9)]));
         assert_eq!(joined(Vec::new()), []);

@@ -241,8 +241,8 @@ static void of_processes(void)
 	long self = syscall(SYS_pidfd_open, getpid(), 0);
 	char *page = mmap(0, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	*(volatile char *)page = 1;
-	struct { void *base; size_t len; } stretch = { page, 4096 };
-	ALIKE("process_madvise", 440, N(self), THE(stretch), N(1), N(20), N(0));
+	struct { void *base; size_t len; } pages = { page, 4096 };
+	ALIKE("process_madvise", 440, N(self), THE(pages), N(1), N(20), N(0));
 	siginfo_t info = { 0 };
 	ALIKE("pidfd_send_signal", 424, N(self), N(0), THE(info), N(0));
 	close((int)self);

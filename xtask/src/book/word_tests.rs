@@ -11,7 +11,7 @@ const FOLDERS: [&str; 5] = ["docs", "crates", "bench", "targets", "xtask/src"];
 const ROOT: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 
 /// What the word was, and what to write.
-const RETIRED: [(&str, &str); 18] = [
+const RETIRED: [(&str, &str); 21] = [
     ("hunt", "check session"),
     ("scene", "crash position"),
     ("scenes", "crash positions"),
@@ -30,6 +30,9 @@ const RETIRED: [(&str, &str); 18] = [
     ("plain mode", "native run"),
     ("the time did not suffice", "time budget exhausted"),
     ("first design", "say what the design is"),
+    ("story", "store history, or what happened"),
+    ("stretch", "byte range, or part of the trace"),
+    ("stretches", "byte ranges, or parts of the trace"),
 ];
 
 /// Files that may use one: here they are listed, and old names of options are still accepted.

@@ -37,7 +37,7 @@ pub struct SectionView {
     /// What the text filter looks at.
     pub words: String,
     pub times: String,
-    pub story: String,
+    pub account: String,
     pub trees: Vec<(&'static str, String)>,
     pub blocks: Vec<CodeBlock>,
     pub bare: Vec<BarePlace>,
@@ -146,7 +146,7 @@ impl Section<'_> {
             at: at(finding.guilty()),
             words: self.filter_words(),
             times,
-            story: failure.filter(|_| evidence.is_some()).map_or_else(String::new, story),
+            account: failure.filter(|_| evidence.is_some()).map_or_else(String::new, account),
             trees: failure
                 .filter(|_| evidence.is_some())
                 .map_or_else(Vec::new, |failure| words::trees(&failure.symptom)),
@@ -303,7 +303,7 @@ fn indent(text: &str) -> usize {
     text.len() - text.trim_start_matches([' ', '\t']).len()
 }
 
-fn story(failure: &CrashFailure) -> String {
+fn account(failure: &CrashFailure) -> String {
     let lines = match failure.dirty_lines {
         0 => "everything guaranteed".to_owned(),
         count => format!("{} not guaranteed", counted(count, "cache line")),
