@@ -9,11 +9,11 @@ use rustc_hash::FxBuildHasher;
 pub(crate) struct Numbered<T> {
     values: Vec<T>,
     /// With open addressing. A search looks at values only where the hash is the same, and growing at none.
-    slots: Vec<Slot>,
+    slots: Vec<Bucket>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Slot {
+struct Bucket {
     hash: u32,
     /// The number plus 1; 0: free.
     number: u32,
@@ -61,16 +61,16 @@ impl<T: Copy + Eq + Hash> Numbered<T> {
         debug_assert_eq!(self.find(&value), None, "the value has a number already");
         if self.values.len() * 8 >= self.slots.len() * 5 {
             let size = (self.slots.len() * 2).max(64);
-            let old = std::mem::replace(&mut self.slots, vec![Slot::default(); size]);
+            let old = std::mem::replace(&mut self.slots, vec![Bucket::default(); size]);
             old.into_iter().filter(|slot| slot.number != 0).for_each(|slot| self.put(slot));
         }
         self.values.push(value);
         let number = self.values.len() as u32;
-        self.put(Slot { hash: Self::hash(&value), number });
+        self.put(Bucket { hash: Self::hash(&value), number });
         number - 1
     }
 
-    fn put(&mut self, slot: Slot) {
+    fn put(&mut self, slot: Bucket) {
         let mask = self.slots.len() - 1;
         let mut at = slot.hash as usize & mask;
         while self.slots[at].number != 0 {

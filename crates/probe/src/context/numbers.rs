@@ -16,14 +16,14 @@ pub struct Numbers {
     /// By number, from 1.
     nodes: Vec<Node>,
     /// Hash and number, with open addressing; 0: free. A search looks at nodes only where the hash is the same, and growing at none.
-    slots: Vec<Slot>,
+    slots: Vec<NumberSlot>,
     /// Slots in use.
     used: usize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-struct Slot {
+struct NumberSlot {
     hash: u32,
     number: u32,
 }
@@ -46,7 +46,7 @@ impl Numbers {
         let mask = self.slots.len() - 1;
         let mut at = hash as usize & mask;
         while self.slots[at].number != 0 {
-            let Slot { hash: other, number } = self.slots[at];
+            let NumberSlot { hash: other, number } = self.slots[at];
             if other == hash && self.nodes[number as usize - 1] == node {
                 return (number, false);
             }
@@ -55,19 +55,19 @@ impl Numbers {
         self.nodes.push(node);
         self.used += 1;
         let number = self.nodes.len() as u32;
-        self.slots[at] = Slot { hash, number };
+        self.slots[at] = NumberSlot { hash, number };
         (number, true)
     }
 
     /// Numbers given out stay; what is asked for from now on gets new ones.
     pub fn forget(&mut self) {
-        self.slots.fill(Slot::default());
+        self.slots.fill(NumberSlot::default());
         self.used = 0;
     }
 
     fn grow(&mut self) {
         let size = (self.slots.len() * 2).max(1024);
-        let old = core::mem::replace(&mut self.slots, vec![Slot::default(); size]);
+        let old = core::mem::replace(&mut self.slots, vec![NumberSlot::default(); size]);
         for slot in old.into_iter().filter(|slot| slot.number != 0) {
             let mut at = slot.hash as usize & (size - 1);
             while self.slots[at].number != 0 {
