@@ -69,7 +69,7 @@ fn a_budget_ends_a_recovery_in_the_middle() {
 
 /// Nearly every state fails, in very many ways, and each run takes a tenth of a second.
 #[test]
-fn many_failing_states_do_not_stretch_the_budget() {
+fn many_failing_states_do_not_exceed_the_budget() {
     let case = Case::new();
     case.record("60");
     let runs = case.gate();
