@@ -54,6 +54,8 @@ pub enum LockName {
     Timers,
     /// Folders that the program reads (`recover::listing`).
     Listings,
+    /// Operations that were read and not yet served (`recover::script`).
+    ReadAhead,
     /// All threads (`thread`).
     Threads,
     /// Every allocation takes it (`memory`).
@@ -67,7 +69,7 @@ impl LockName {
     }
 
     #[cfg(test)]
-    pub const ALL: [LockName; 18] = [
+    pub const ALL: [LockName; 19] = [
         LockName::AddressSpace,
         LockName::Engine,
         LockName::Records,
@@ -84,6 +86,7 @@ impl LockName {
         LockName::RandomDescriptors,
         LockName::Timers,
         LockName::Listings,
+        LockName::ReadAhead,
         LockName::Threads,
         LockName::Heap,
     ];

@@ -12,6 +12,7 @@ use crate::load::attach;
 use crate::refuse;
 use crate::ring;
 use crate::sys::{nr, raw, sys};
+use crate::syscall::standard;
 use crate::thread::Thread;
 
 /// The kernel's `struct stat` on x86-64.
@@ -34,11 +35,21 @@ const S_IFMT: u32 = 0o170000;
 const S_IFREG: u32 = 0o100000;
 const S_IFCHR: u32 = 0o020000;
 
+/// A file, as the kernel tells files apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FileIdentity {
+    pub device: u64,
+    pub inode: u64,
+}
+
 impl Stat {
     pub fn of(fd: i32) -> Option<Stat> {
         let mut stat = Stat::default();
         // SAFETY: the kernel fills `stat`, which has its layout.
         (unsafe { raw!(nr::FSTAT, fd, &raw mut stat) } == 0).then_some(stat)
+    }
+    pub fn identity(&self) -> FileIdentity {
+        FileIdentity { device: self.device, inode: self.inode }
     }
     pub fn is_regular(&self) -> bool {
         self.mode & S_IFMT == S_IFREG
@@ -72,11 +83,11 @@ pub fn any() -> bool {
 }
 
 /// The number of the pool that is this file.
-pub fn find(stat: &Stat) -> Option<u32> {
+pub fn find(file: FileIdentity) -> Option<u32> {
     let control = ring::control();
     let count = control.pool_count.load(Ordering::Acquire) as usize;
     let same = |p: &&wire::control::PoolFile| {
-        p.inode.load(Ordering::Relaxed) == stat.inode && p.device.load(Ordering::Relaxed) == stat.device
+        p.inode.load(Ordering::Relaxed) == file.inode && p.device.load(Ordering::Relaxed) == file.device
     };
     control.pools[..count].iter().position(|p| same(&p)).map(|at| at as u32)
 }
@@ -94,8 +105,11 @@ pub fn of_fd(fd: i32) -> Option<(u32, Stat)> {
     if !any() {
         return None;
     }
+    if standard::is_standard(fd) && find(standard::file_behind(fd)?).is_none() {
+        return None;
+    }
     let stat = Stat::of(fd)?;
-    find(&stat).map(|pool| (pool, stat))
+    find(stat.identity()).map(|pool| (pool, stat))
 }
 
 /// The file's new length, if it changed since the last look.
@@ -119,7 +133,7 @@ pub fn opened(thread: &mut Thread, fd: i32) {
         return;
     }
     let Some(stat) = Stat::of(fd) else { return };
-    if !eligible(fd, &stat) || find(&stat).is_some() {
+    if !eligible(fd, &stat) || find(stat.identity()).is_some() {
         return;
     }
     let path = path_of(fd);
@@ -148,7 +162,7 @@ pub fn mapped(thread: &mut Thread, fd: i32, writable: bool) -> Option<u32> {
         return None;
     }
     let stat = Stat::of(fd)?;
-    if let Some(pool) = find(&stat) {
+    if let Some(pool) = find(stat.identity()) {
         return Some(pool);
     }
     // The pools of a recovery run are known beforehand.
@@ -164,7 +178,7 @@ pub fn mapped(thread: &mut Thread, fd: i32, writable: bool) -> Option<u32> {
 fn add(thread: &mut Thread, fd: i32, stat: &Stat, path: &[u8]) -> u32 {
     let mut order = ring::order(thread);
     // Another process may have been faster.
-    if let Some(pool) = find(stat) {
+    if let Some(pool) = find(stat.identity()) {
         return pool;
     }
     let control = ring::control();

@@ -193,7 +193,7 @@ pub fn note_change(call: Call, private: &[u8]) {
         // There is nothing that it could change.
         return;
     }
-    let is_pool = there.is_some_and(|stat| pools::find(&stat).is_some());
+    let is_pool = there.is_some_and(|stat| pools::find(stat.identity()).is_some());
     if !is_pool || flags & O_TRUNC != 0 {
         notes::raise(flag::TREE_CHANGED);
     }

@@ -6,9 +6,10 @@ use core::sync::atomic::Ordering;
 
 use wire::recover::{MAX_ANSWERS, MAX_BYTE_RANGES};
 
-use crate::pm::pools::Stat;
+use crate::lock::{LockName, Locked};
 use crate::ring::control;
 use crate::sys::{nr, raw};
+use crate::syscall::standard;
 
 /// A run begins: from the first byte range on.
 pub fn rewind() {
@@ -39,13 +40,9 @@ pub fn read(fd: i32, most: usize) -> Vec<u8> {
         let (at, end) =
             (recovery.offset.load(Ordering::Relaxed), recovery.byte_ranges[byte_range].to.load(Ordering::Relaxed));
         if at < end {
-            let mut bytes = alloc::vec![0u8; most.min((end - at) as usize)];
-            // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
-            let got = unsafe { raw!(nr::PREAD64, fd, bytes.as_mut_ptr(), bytes.len(), at) }.max(0) as usize;
-            bytes.truncate(got);
-            if let Some(newline) = bytes.iter().position(|b| *b == b'\n') {
-                bytes.truncate(newline + 1);
-            }
+            let most = most.min((end - at) as usize);
+            let bytes =
+                if standard::is_alone() { AHEAD.lock().line(fd, at, most) } else { line_of(&pread(fd, at, most)) };
             recovery.offset.store(at + bytes.len() as u64, Ordering::Relaxed);
             return bytes;
         }
@@ -54,12 +51,58 @@ pub fn read(fd: i32, most: usize) -> Vec<u8> {
     }
 }
 
+/// Up to the end of its first line.
+fn line_of(bytes: &[u8]) -> Vec<u8> {
+    let newline = bytes.iter().position(|b| *b == b'\n');
+    bytes[..newline.map_or(bytes.len(), |at| at + 1)].to_vec()
+}
+
+fn pread(fd: i32, at: u64, most: usize) -> Vec<u8> {
+    let mut bytes = alloc::vec![0u8; most];
+    // SAFETY: the kernel writes at most `bytes.len()` bytes into `bytes`.
+    let got = unsafe { raw!(nr::PREAD64, fd, bytes.as_mut_ptr(), bytes.len(), at) }.max(0) as usize;
+    bytes.truncate(got);
+    bytes
+}
+
+/// What was read of the operations and not yet served.
+struct Ahead {
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+static AHEAD: Locked<Ahead> = Locked::new(LockName::ReadAhead, Ahead { from: 0, bytes: Vec::new() });
+
+impl Ahead {
+    /// At once.
+    const PIECE: usize = 4096;
+
+    fn line(&mut self, fd: i32, at: u64, most: usize) -> Vec<u8> {
+        if let Some(line) = self.have(at, most) {
+            return line;
+        }
+        (self.from, self.bytes) = (at, pread(fd, at, Self::PIECE.max(most)));
+        self.have(at, most).unwrap_or_else(|| line_of(&self.bytes[..most.min(self.bytes.len())]))
+    }
+
+    /// The next line, or `most` bytes of it, if all of that was read.
+    fn have(&self, at: u64, most: usize) -> Option<Vec<u8>> {
+        let rest = self.bytes.get(usize::try_from(at.checked_sub(self.from)?).ok()?..)?;
+        let line = line_of(&rest[..most.min(rest.len())]);
+        (line.len() == most || line.last() == Some(&b'\n')).then_some(line)
+    }
+}
+
+/// The host may write other operations.
+pub fn forget() {
+    AHEAD.lock().bytes.clear();
+}
+
 /// An operation, if there was one, is over: what came out until now is its answer.
 pub fn answered() {
     let recovery = &control().recovery;
     let at = recovery.answer_count.fetch_add(1, Ordering::Relaxed) as usize;
     if at < MAX_ANSWERS {
-        let len = Stat::of(1).map_or(0, |stat| stat.size as u32);
-        recovery.answers[at].store(len, Ordering::Relaxed);
+        recovery.answers[at].store(standard::output_len() as u32, Ordering::Relaxed);
     }
 }

@@ -10,6 +10,7 @@ use crate::load::{heap, maps};
 use crate::ring::{self, control};
 use crate::signal;
 use crate::sys::{nr, raw, sys};
+use crate::syscall::standard;
 use crate::task;
 use crate::thread::Thread;
 use crate::translate::{hints, link};
@@ -247,6 +248,8 @@ pub fn serve(thread: &mut Thread, place: u32) {
                         heap::run_begins();
                     }
                     undo::checkpoint(in_place);
+                    script::forget();
+                    standard::forget();
                     if place != state::STOPPED {
                         script::rewind();
                     }

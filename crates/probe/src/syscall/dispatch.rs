@@ -1,6 +1,8 @@
 //! Which family handles which system call.
 
-use super::{buffers, descriptors, exit, files, memory, names, operations, proc, random, refused, time, waits};
+use super::{
+    buffers, descriptors, exit, files, memory, names, operations, proc, random, refused, standard, time, waits,
+};
 use crate::flow;
 use crate::load::user;
 use crate::recover;
@@ -48,6 +50,7 @@ pub fn handle(thread: &mut Thread) {
 }
 
 fn carry_out(thread: &mut Thread, call: Call) {
+    standard::before(call);
     if recover::on() {
         recover::undo::allowed::observe(call);
         recover::calls::memory_read(call);

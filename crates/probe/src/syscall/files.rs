@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
-use super::{buffers, event, names, proc, random, timers, waits};
+use super::{buffers, event, names, proc, random, standard, timers, waits};
 use crate::load::user;
 use crate::pm::pools::{self, Stat};
 use crate::ring;
@@ -73,6 +73,9 @@ pub fn write(thread: &mut Thread, call: Call) -> i64 {
     let Some((pool, _)) = pools::of_fd(fd) else {
         let is_recorded = names::written_file(thread, fd).is_some();
         let result = buffers::pass(thread, call);
+        if matches!(call.nr, nr::WRITE | nr::WRITEV) && result > 0 {
+            standard::written(fd, result as u64);
+        }
         if is_recorded
             && result > 0
             && let Some(stat) = Stat::of(fd)
@@ -177,7 +180,7 @@ pub fn resize(thread: &mut Thread, call: Call) -> i64 {
         let mut stat = Stat::default();
         // SAFETY: the kernel fills `stat`, which has its layout; it checks the program's pointer itself.
         if unsafe { raw!(nr::STAT, call.args[0], &raw mut stat) } == 0
-            && let Some(pool) = pools::find(&stat)
+            && let Some(pool) = pools::find(stat.identity())
         {
             resized(thread, pool, &stat);
         }

@@ -12,6 +12,7 @@ pub mod operations;
 pub mod proc;
 pub mod random;
 pub mod refused;
+pub mod standard;
 pub mod time;
 pub mod timers;
 pub mod vectors;

@@ -8,9 +8,8 @@ use wire::control::{Operations, option};
 use wire::record::{Header, kind};
 
 use super::dispatch::Call;
-use super::{buffers, event};
+use super::{buffers, event, standard};
 use crate::load::user;
-use crate::pm::pools::Stat;
 use crate::recover::{self, reference, script, serve};
 use crate::ring;
 use crate::signal;
@@ -39,7 +38,7 @@ pub fn begin() {
 
 /// Stands for the file behind a descriptor; 0: there is none.
 fn file(fd: i32) -> u64 {
-    Stat::of(fd).map_or(0, |stat| (stat.inode ^ stat.device.rotate_left(40)).max(1))
+    standard::file_behind(fd).map_or(0, |file| (file.inode ^ file.device.rotate_left(40)).max(1))
 }
 
 /// Are there operations behind this descriptor?
