@@ -23,6 +23,9 @@ pub struct FsBugs {
     /// Workloads of seq-2, drawn with the seed; 3136 are all.
     #[arg(long, default_value_t = 112)]
     seq_2: usize,
+    /// How long a set of workloads is searched at most, in seconds.
+    #[arg(long, default_value_t = 600)]
+    budget: u32,
     /// How long random workloads are made, in seconds.
     #[arg(long, default_value_t = 300)]
     fuzz: u32,
@@ -107,12 +110,17 @@ impl FsBugs {
         };
         let sample = bed.sample("seq-2", self.seq_2, self.seed)?.display().to_string();
         let (fuzz, seed) = (format!("{}s", self.fuzz), self.seed.to_string());
+        let budget = format!("{}s", self.budget);
         println!("| bug | | seq-1 | {} of seq-2, seed {} | random, {} s |", self.seq_2, self.seed, self.fuzz);
         println!("| --- | --- | --- | --- | --- |");
         let mut missed = Vec::new();
         for bug in bugs.iter().filter(|bug| self.only.is_empty() || self.only.contains(&bug.variant)) {
             let set = if bug.needs_fsync { "fsync" } else { "seq-1" };
-            let techniques: [&[&str]; 3] = [&["--ace", set], &["--ops", &sample], &["--fuzz", &fuzz, "--seed", &seed]];
+            let techniques: [&[&str]; 3] = [
+                &["--ace", set, "--budget", &budget],
+                &["--ops", &sample, "--budget", &budget],
+                &["--fuzz", &fuzz, "--seed", &seed],
+            ];
             let (mut cells, mut found) = (Vec::new(), false);
             for technique in techniques {
                 if found && !self.all {

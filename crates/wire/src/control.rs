@@ -115,6 +115,8 @@ pub struct PoolFile {
 pub struct Operations {
     /// Stands for the file behind the first process's standard input, by whatever descriptor it is read; 0: there is none.
     pub input: AtomicU64,
+    /// And for the one behind its standard output.
+    pub output: AtomicU64,
     pub begun: AtomicU64,
     /// 1: the last one has not ended yet.
     pub open: AtomicU32,

@@ -5,7 +5,7 @@
 //! for the pools and asks for a run. Each run is a fork; what it read of the pools before writing it, and what it
 //! changed, is left in the notes.
 
-use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+use core::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, AtomicU64};
 
 use crate::control::TextRef;
 
@@ -27,6 +27,8 @@ pub const MAX_ANSWERS: usize = 1 << 16;
 pub const MAX_PRIVATE: usize = 16;
 /// Room for the paths that were changed outside of them.
 pub const OUTSIDE_BYTES: usize = 4096;
+/// Bytes of output that the engine holds back.
+pub const HELD_BYTES: usize = 8192;
 
 /// Pages that runs change and that a run copies to put itself back, at most.
 pub const MAX_CHANGED_PAGES: usize = 8192;
@@ -244,6 +246,9 @@ pub struct Recovery {
     /// standard output was at each.
     pub answer_count: AtomicU32,
     pub answers: [AtomicU32; MAX_ANSWERS],
+    /// What a run has written to standard output and the kernel does not have yet.
+    pub held_len: AtomicU32,
+    pub held: [AtomicU8; HELD_BYTES],
     /// Directories in which a run may change files: nobody else sees it.
     pub private_count: u32,
     pub private: [TextRef; MAX_PRIVATE],

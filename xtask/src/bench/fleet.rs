@@ -1,9 +1,9 @@
-//! `cargo xtask bench fleet`: campaigns with 1, 2 and 4 workers beside the same check on one machine: the same findings, the CPU time of
+//! `cargo xtask bench fleet`: campaigns with 1, 2 and 4 workers beside the same search on one machine: the same findings, the CPU time of
 //! all processes, the recoveries, and how many of them workers save each other by sharing verdicts.
 //!
-//! CPU time and not time, so that a machine that does other things as well can measure it.
+//! CPU time of all processes and not time, so that a machine that does other things as well can measure it.
 
-use std::fs;
+use std::collections::BTreeSet;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Stdio};
@@ -12,11 +12,11 @@ use std::time::Duration;
 use anyhow::{Context as _, ensure};
 use clap::Args;
 use serde_json::Value;
-use targets::crash::{CrashTarget, Variant, with_operations};
+use targets::crash::{Variant, rare, with_operations};
 
-use super::measure::children_cpu;
+use super::cpu_group::CpuGroup;
 use crate::build;
-use crate::scratch::Scratch;
+use crate::file_systems::Bed;
 
 const TARGETS: [(&str, u32); 5] =
     [("c/undo", 1), ("c/btree", 1), ("c/level", 1), ("cpp/skiplist", 1), ("rust/log_map", 1)];
@@ -26,6 +26,15 @@ pub struct FleetBench {
     /// Operations of each program.
     #[arg(long, default_value_t = 30)]
     count: usize,
+    /// Workloads of seq-2, drawn with seed 1, that the file system runs.
+    #[arg(long, default_value_t = 56)]
+    seq_2: usize,
+    /// Executions of the fuzzing campaign.
+    #[arg(long, default_value_t = 1280)]
+    executions: usize,
+    /// Only campaigns whose name begins so.
+    #[arg(long, value_name = "NAME")]
+    only: Option<String>,
     /// Numbers of workers.
     #[arg(long, value_delimiter = ',', default_values_t = [1, 2, 4])]
     workers: Vec<usize>,
@@ -73,58 +82,112 @@ impl Drop for Redis {
 }
 
 struct FleetOutcome {
-    findings: Vec<String>,
+    findings: BTreeSet<String>,
+    /// States, or executions of a fuzzing campaign.
     decided: u64,
     runs: u64,
     cpu: f64,
 }
 
+/// A search that workers can share.
+struct Campaign {
+    name: String,
+    /// The subcommand.
+    verb: Vec<String>,
+    /// What follows it; `{folder}` is a new folder.
+    words: Vec<String>,
+    environment: Vec<(String, String)>,
+    /// Name in the summary of how much was done, and how many runs of recovery code it took.
+    numbers: [&'static str; 2],
+}
+
 impl FleetBench {
     pub fn run(&self) -> anyhow::Result<ExitCode> {
-        let fencepost = match &self.fencepost {
-            Some(path) => fs::canonicalize(path).with_context(|| path.display().to_string())?,
-            None => build::fencepost()?,
-        };
-        let scratch = Scratch::new("bench-fleet")?;
+        let bed = Bed::new(self.fencepost.as_deref())?;
         let redis = Redis::start()?;
-        println!("| target | workers | same findings | states decided | recoveries | CPU s | efficiency |");
+        println!("| campaign | workers | same findings | states or executions | recoveries | CPU s | efficiency |");
         println!("| --- | --- | --- | --- | --- | --- | --- |");
-        for (name, variant) in TARGETS {
-            let targets = with_operations()?;
-            let target = targets.iter().find(|target| target.name == name).with_context(|| name.to_owned())?;
-            let run = Run { bench: self, fencepost: &fencepost, redis: &redis, target, variant: Variant(variant) };
-            let here = run.outcome(&scratch.fresh("here")?, 0, true)?;
-            run.row("local", &here, &here);
-            for count in &self.workers {
-                let there = run.outcome(&scratch.fresh("there")?, *count, true)?;
-                run.row(&count.to_string(), &there, &here);
-                ensure!(there.findings == here.findings, "{name}: {:?}, not {:?}", there.findings, here.findings);
-                ensure!(there.decided == here.decided, "{name}: {} states, not {}", there.decided, here.decided);
+        for campaign in self.campaigns(&bed)? {
+            if self.only.as_deref().is_some_and(|only| !campaign.name.starts_with(only)) {
+                continue;
             }
-            if let Some(count) = self.workers.last() {
-                let alone = run.outcome(&scratch.fresh("alone")?, *count, false)?;
-                run.row(&format!("{count}, not sharing"), &alone, &here);
+            let perform = |workers, exchange| campaign.perform(&bed, &redis, workers, exchange);
+            let here = perform(0, true)?;
+            campaign.row("local", &here, &here);
+            for count in &self.workers {
+                let there = perform(*count, true)?;
+                campaign.row(&count.to_string(), &there, &here);
+                let name = &campaign.name;
+                ensure!(there.findings == here.findings, "{name}: {:?}, not {:?}", there.findings, here.findings);
+                ensure!(there.decided == here.decided, "{name}: {}, not {}", there.decided, here.decided);
+            }
+            if let Some(count) = self.workers.last().filter(|_| campaign.verb == ["check"]) {
+                campaign.row(&format!("{count}, not sharing"), &perform(*count, false)?, &here);
             }
         }
         Ok(ExitCode::SUCCESS)
     }
+
+    fn campaigns(&self, bed: &Bed) -> anyhow::Result<Vec<Campaign>> {
+        let built = build::targets_folder()?.join("fleet");
+        let mut campaigns = Vec::new();
+        for (name, variant) in TARGETS {
+            let targets = with_operations()?;
+            let target = targets.iter().find(|target| target.name == name).with_context(|| name.to_owned())?;
+            let program = target.build(Variant(variant), &built)?;
+            let (count, grammar) = (self.count.to_string(), target.grammar.as_ref().context("it has no grammar")?);
+            let mut words = owned(&["--budget", "none", "--no-select", "--count", &count, "--grammar"]);
+            words.push(grammar.display().to_string());
+            words.extend(target.options.iter().cloned());
+            words.push("--".into());
+            words.extend(target.run_command(&program, Path::new("{folder}/pool")));
+            campaigns.push(Campaign {
+                name: format!("{name} {variant}, {count} operations"),
+                verb: owned(&["check"]),
+                words,
+                environment: target.env.clone(),
+                numbers: ["states_decided", "recovery_runs"],
+            });
+        }
+        let (daemon, sample) = (targets::fs::build(&built, 3)?, bed.sample("seq-2", self.seq_2, 1)?);
+        let (mkfs, fuse) =
+            (format!("{} --mkfs {{pool}}", daemon.display()), format!("{} {{pool}} -f -s {{mount}}", daemon.display()));
+        let sample = sample.display().to_string();
+        campaigns.push(Campaign {
+            name: format!("fs 3, {} of seq-2", self.seq_2),
+            verb: owned(&["fs", "check"]),
+            words: owned(&["--ops", &sample, "--mkfs", &mkfs, "--fuse", &fuse]),
+            environment: Vec::new(),
+            numbers: ["states_decided", "recovery_runs"],
+        });
+        let ring = rare()?.into_iter().find(|target| target.name == "c/ring").context("targets/fuzz has no c/ring")?;
+        let (program, executions) = (ring.build(Variant(1), &built)?, self.executions.to_string());
+        let mut words = owned(&["--seed", "3", "--executions", &executions, "--slice", "40", "--check-budget", "60s"]);
+        words.extend(["--grammar".into(), ring.grammar.as_ref().context("it has no grammar")?.display().to_string()]);
+        words.push("--".into());
+        // The same path everywhere: findings name it.
+        words.extend(ring.run_command(&program, &built.join("ring-pool")));
+        campaigns.push(Campaign {
+            name: format!("fuzz c/ring 1, {executions} executions"),
+            verb: owned(&["fuzz"]),
+            words,
+            environment: Vec::new(),
+            numbers: ["executions", "recovery_runs"],
+        });
+        Ok(campaigns)
+    }
 }
 
-struct Run<'a> {
-    bench: &'a FleetBench,
-    fencepost: &'a Path,
-    redis: &'a Redis,
-    target: &'a CrashTarget,
-    variant: Variant,
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|&word| word.to_owned()).collect()
 }
 
-impl Run<'_> {
+impl Campaign {
     fn row(&self, workers: &str, there: &FleetOutcome, here: &FleetOutcome) {
         let same = if there.findings == here.findings { "yes" } else { "NO" };
         println!(
-            "| {} {} | {workers} | {} ({same}) | {} | {} | {:.1} | {:.0} % |",
-            self.target.name,
-            self.variant.0,
+            "| {} | {workers} | {} ({same}) | {} | {} | {:.1} | {:.0} % |",
+            self.name,
             there.findings.len(),
             there.decided,
             there.runs,
@@ -133,39 +196,45 @@ impl Run<'_> {
         );
     }
 
-    fn outcome(&self, folder: &Path, workers: usize, exchange: bool) -> anyhow::Result<FleetOutcome> {
-        let program = self.target.build(self.variant, &build::targets_folder()?.join("fleet"))?;
-        let (pool, url) = (folder.join("pool"), format!("redis://127.0.0.1:{}/bench", self.redis.port));
-        let mut command = Command::new(self.fencepost);
-        command.current_dir(folder).envs(self.target.env.iter().cloned());
-        command.args(["check", "--message-format", "json", "--budget", "none", "--jobs", "1", "--no-select"]);
-        command.args(["--progress", "never", "--count", &self.bench.count.to_string()]);
-        command.arg("--grammar").arg(self.target.grammar.as_ref().context("it has no grammar")?);
+    fn perform(&self, bed: &Bed, redis: &Redis, workers: usize, exchange: bool) -> anyhow::Result<FleetOutcome> {
+        let folder = bed.scratch.fresh("campaign")?;
+        let url = format!("redis://127.0.0.1:{}/bench", redis.port);
+        let mut command = Command::new(&bed.fencepost);
+        command.current_dir(&folder).envs(self.environment.iter().cloned()).args(&self.verb);
+        command.args(["--message-format", "json", "--jobs", "1", "--progress", "never"]);
         if workers > 0 {
             command.args(["--fleet", &url]);
         }
-        command.args(&self.target.options).arg("--").args(self.target.run_command(&program, &pool));
-        let before = (children_cpu(), self.redis.cpu()?);
+        let folder_name = folder.display().to_string();
+        command.args(self.words.iter().map(|word| word.replace("{folder}", &folder_name)));
+        let before = redis.cpu()?;
+        let mut groups = vec![CpuGroup::of(&mut command)];
         let mut there = Vec::new();
         for _ in 0..workers {
-            let mut worker = Command::new(self.fencepost);
+            let mut worker = Command::new(&bed.fencepost);
             worker.args(["worker", &url, "--jobs", "1"]).args((!exchange).then_some("--no-exchange"));
-            there.push(worker.current_dir(folder).stderr(Stdio::null()).spawn()?);
+            groups.push(CpuGroup::of(&mut worker));
+            there.push(worker.current_dir(&folder).stderr(Stdio::null()).spawn()?);
         }
-        let ended = command.stdin(Stdio::null()).stderr(Stdio::piped()).output()?;
+        let ended = command.stdin(Stdio::null()).output()?;
+        if !matches!(ended.status.code(), Some(0 | 1)) {
+            // They wait for a campaign.
+            there.iter_mut().try_for_each(Child::kill)?;
+        }
         for mut worker in there {
             worker.wait()?;
         }
-        let cpu = children_cpu() - before.0 + if workers > 0 { self.redis.cpu()? - before.1 } else { 0.0 };
         let stderr = String::from_utf8_lossy(&ended.stderr);
         ensure!(matches!(ended.status.code(), Some(0 | 1)), "{command:?}: {}\n{stderr}", ended.status);
+        let served = if workers > 0 { redis.cpu()? - before } else { 0.0 };
+        let cpu = groups.into_iter().map(CpuGroup::seconds).sum::<f64>() + served;
         let text = String::from_utf8_lossy(&ended.stdout).into_owned();
         let lines = text.lines().filter(|line| line.starts_with('{'));
         let mut values: Vec<Value> = lines.map(serde_json::from_str).collect::<Result<_, _>>()?;
         let summary = values.pop().context("there is no summary")?;
-        let number = |name: &str| summary[name].as_u64().unwrap_or(0);
+        let [decided, runs] = self.numbers.map(|name| summary[name].as_u64().unwrap_or(0));
         let id = |value: &Value| value["id"].as_str().unwrap_or_default().to_owned();
         let findings = values.iter().filter(|value| value["type"] == "finding").map(id).collect();
-        Ok(FleetOutcome { findings, decided: number("states_decided"), runs: number("recovery_runs"), cpu })
+        Ok(FleetOutcome { findings, decided, runs, cpu })
     }
 }

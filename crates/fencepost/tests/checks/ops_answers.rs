@@ -88,6 +88,13 @@ fn a_listing_on_one_line_has_items_between_separators() {
 }
 
 #[test]
+fn a_program_may_put_other_files_behind_its_descriptors() {
+    let bug = check(&sandbox("descriptors.c", &["-DBUG"], COUNTED, "n\nn\n"), &QUICK);
+    expect(&bug, 1, &["error[FP0601]", "`n` returned `the value is 2`; expected `the value is 3`"]);
+    expect(&check(&sandbox("descriptors.c", &[], COUNTED, "n\nn\n"), &QUICK), 0, &["nothing found"]);
+}
+
+#[test]
 fn bugs_that_show_late_are_found_with_more_operations_after_the_crash() {
     let operations = "a\n".repeat(100);
     let late = sandbox("late.c", &[], &operations, "n\n");

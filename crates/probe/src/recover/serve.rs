@@ -202,6 +202,8 @@ pub fn serve(thread: &mut Thread, place: u32) {
             "the program has several threads or processes, so that it cannot be forked between operations"
         );
     }
+    // This process may be a run.
+    standard::pass_on();
     let snapshot = Snapshot::take();
     // SAFETY: it passes no pointer.
     unsafe { raw!(nr::PRCTL, PR_SET_CHILD_SUBREAPER, 1) };
@@ -249,7 +251,7 @@ pub fn serve(thread: &mut Thread, place: u32) {
                     }
                     undo::checkpoint(in_place);
                     script::forget();
-                    standard::forget();
+                    standard::run_begins();
                     if place != state::STOPPED {
                         script::rewind();
                     }
@@ -263,7 +265,10 @@ pub fn serve(thread: &mut Thread, place: u32) {
             }
         };
         match run {
-            Some(run) => back = supervise(run),
+            Some(run) => {
+                back = supervise(run);
+                standard::pass_on();
+            }
             None => ring::message(thread, 2, "the fork server cannot fork: the system has no room for another process"),
         }
         if place != state::STOPPED && control().recovery.stopped.swap(0, Ordering::SeqCst) != 0 {

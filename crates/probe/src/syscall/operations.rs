@@ -33,6 +33,7 @@ fn state() -> &'static Operations {
 pub fn begin() {
     if wanted() || crate::cover::on() {
         state().input.store(file(0), Ordering::Relaxed);
+        state().output.store(file(1), Ordering::Relaxed);
     }
 }
 
@@ -44,6 +45,12 @@ fn file(fd: i32) -> u64 {
 /// Are there operations behind this descriptor?
 pub fn on_input(fd: i32) -> bool {
     wanted() && is_input(fd)
+}
+
+/// Is this the file behind the first process's standard output?
+pub fn is_output(fd: i32) -> bool {
+    let output = state().output.load(Ordering::Relaxed);
+    output != 0 && output == file(fd)
 }
 
 /// Is this the file behind the first process's standard input?
