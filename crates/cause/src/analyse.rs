@@ -10,6 +10,7 @@ use crash::outcome::{FailingState, PointOutcome};
 use crash::points::Point;
 use crash::recovery::Recovery;
 use crash::strategy::StrategySpec;
+use crash::view::PointView;
 use crash::walk::{Rules, Walk, WalkError};
 use finding::finding::Class;
 use finding::site::Site;
@@ -59,6 +60,11 @@ pub struct RootCause {
 }
 
 impl RootCause {
+    /// The missing stores are flushed in time, and a fence is all that they lack: what the same code does not flush is another bug.
+    pub fn lacks_fence(&self) -> bool {
+        self.repair.is_some_and(|repair| repair.remedy == Remedy::Fence)
+    }
+
     fn seen_at(&mut self, at: EventId) {
         const MOST: usize = 256;
         if self.points.len() < MOST && self.points.last() != Some(&at) {
@@ -310,12 +316,12 @@ impl<'a, R: Recovery> Worker<'a, R> {
             let failing = &outcome.failing[number];
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
             match known.explains(reader, &self.codes, &mut evaluator, &outcome.point, failing) {
-                Ok(Some(cause)) => {
+                Ok(Explanation::Known(cause)) => {
                     analysis.causes[cause].explains += 1;
                     analysis.causes[cause].seen_at(outcome.point.at);
                 }
-                Ok(None) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
-                Ok(None) => match one(reader, rules, &mut evaluator, &outcome.point, failing) {
+                Ok(Explanation::Open(_)) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
+                Ok(Explanation::Open(state)) => match one(reader, rules, &mut evaluator, &outcome.point, state) {
                     Ok(mut cause) => {
                         if assumes {
                             self.without.advance_to(outcome.point.at)?;
@@ -324,7 +330,8 @@ impl<'a, R: Recovery> Worker<'a, R> {
                         if fails_in_order && cause.in_program_order {
                             self.streak = Some(analysis.causes.len());
                         }
-                        known.add(&self.codes, &cause, around(reader, &outcome.point, failing)?, analysis.causes.len());
+                        let around = around(reader, &outcome.point, failing)?;
+                        known.add(&self.codes, &view, &cause, around, analysis.causes.len());
                         analysis.causes.push(cause);
                     }
                     Err(error) if error.is_exhausted() => analysis.unexplained += 1,
@@ -362,13 +369,12 @@ fn one<R: Recovery>(
     rules: Rules,
     evaluator: &mut PointEvaluator<'_, '_, R>,
     point: &Point,
-    failing: &FailingState,
+    failing: Assignment,
 ) -> Result<RootCause, AnalyseError> {
-    let assignment = Assignment::of(evaluator.view, &failing.state);
     // Where very many lines are dirty, a state that is not quite as small as it could be must do.
     let reserved = evaluator.allowance / 4;
     evaluator.allowance -= reserved;
-    let minimal = minimise(evaluator, assignment);
+    let minimal = minimise(evaluator, failing);
     evaluator.allowance += reserved;
     let minimal: Minimal = minimal?;
     let verdict = evaluator.verdict(&minimal.failing)?;
@@ -426,23 +432,39 @@ fn is_late(reader: &TraceReader, missing: &[StoreInfo], repair: Option<Repair>) 
 /// What the causes so far explain.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    /// Code whose store was missing, each by a call path, and the cause.
-    missing: FxHashMap<(StoringCode, ContextId), usize>,
+    /// Code whose store was missing, each by a call path, and the cause. What was flushed and lacked only a fence, and what was not, can be
+    /// two bugs of the same code.
+    missing: FxHashMap<(StoringCode, ContextId, Flushed), usize>,
     /// Failures in program order: by the symptom and the instructions around the crash.
     between: BTreeMap<Around, usize>,
     /// The code of stores that were asked for: reading an event anew decodes a block of the trace.
     sites: FxHashMap<EventId, Option<Site>>,
 }
 
+/// Had a flush asked for the store when power failed?
+type Flushed = bool;
+
+/// Why a state fails.
+enum Explanation {
+    Known(usize),
+    /// This state fails, too, though what known causes lack was put back: something else is missing in it.
+    Open(Assignment),
+}
+
 /// A symptom, and the instructions of the stores before and after a crash.
 type Around = (Option<SymptomKey>, Option<Site>, Option<Site>);
 
 impl Known {
-    fn add(&mut self, codes: &StoringCodes, cause: &RootCause, around: Around, number: usize) {
+    fn add(&mut self, codes: &StoringCodes, view: &PointView<'_>, cause: &RootCause, around: Around, number: usize) {
         // What was not executed yet is no culprit.
         let lost = !matches!(cause.class, Class::Atomicity | Class::Recovery) || cause.program_order_is_wrong;
         for store in cause.missing.iter().filter(|_| lost) {
-            self.missing.entry((codes.code(store.site.pc), store.site.context)).or_insert(number);
+            // What is flushed too late lacks its flush before the power failure as well as after it.
+            let is_one_of_two = cause.class == Class::Durability || cause.lacks_fence();
+            let known = flushed(view, store).filter(|_| is_one_of_two);
+            for flushed in [false, true].into_iter().filter(|flushed| known.is_none_or(|known| known == *flushed)) {
+                self.missing.entry((codes.code(store.site.pc), store.site.context, flushed)).or_insert(number);
+            }
         }
         if cause.in_program_order {
             self.between.entry(around).or_insert(number);
@@ -458,7 +480,7 @@ impl Known {
         Ok(site)
     }
 
-    /// The cause that explains this state, if one does: with its missing stores put back, recovery passes.
+    /// Does a known cause explain this state? With its missing stores put back, recovery passes.
     fn explains<R: Recovery>(
         &mut self,
         reader: &TraceReader,
@@ -466,20 +488,23 @@ impl Known {
         evaluator: &mut PointEvaluator<'_, '_, R>,
         point: &Point,
         failing: &FailingState,
-    ) -> Result<Option<usize>, AnalyseError> {
+    ) -> Result<Explanation, AnalyseError> {
         let everything = Assignment::everything(evaluator.view);
-        if !evaluator.passes(&everything)? {
-            return Ok(self.between.get(&around(reader, point, failing)?).copied());
-        }
         let mut restored = Assignment::of(evaluator.view, &failing.state);
+        if !evaluator.passes(&everything)? {
+            let known = self.between.get(&around(reader, point, failing)?).copied();
+            return Ok(known.map_or(Explanation::Open(restored), Explanation::Known));
+        }
         let mut by = None;
         for (at, line) in evaluator.view.lines().iter().enumerate() {
             let mut kept = restored.0[at].kept as usize;
             let stores = line.stores();
+            let flushed = stores.len() - line.unasked().count();
             // Up to the last store of a known culprit.
             for (number, store) in stores.iter().enumerate().skip(kept) {
                 let Some(site) = self.site(reader, store.event)? else { continue };
-                if let Some(&cause) = self.missing.get(&(codes.code(site.pc), site.context)) {
+                let code = (codes.code(site.pc), site.context, number < flushed);
+                if let Some(&cause) = self.missing.get(&code) {
                     by.get_or_insert(cause);
                     kept = number + 1;
                 }
@@ -489,10 +514,17 @@ impl Known {
             }
         }
         match by {
-            Some(cause) if evaluator.passes(&restored)? => Ok(Some(cause)),
-            _ => Ok(None),
+            Some(cause) if evaluator.passes(&restored)? => Ok(Explanation::Known(cause)),
+            _ => Ok(Explanation::Open(restored)),
         }
     }
+}
+
+/// Had a flush asked for this store? None if it is not pending.
+fn flushed(view: &PointView<'_>, store: &StoreInfo) -> Option<Flushed> {
+    let line = &view.lines()[view.index_of(store.line)?];
+    let place = line.stores().iter().position(|pending| pending.event == store.event)?;
+    Some(place < line.stores().len() - line.unasked().count())
 }
 
 /// Failures in program order around the same instructions, with the same symptom, are one. Where recovery breaks down

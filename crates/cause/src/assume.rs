@@ -1,6 +1,6 @@
 //! From causes to the repairs that a further search assumes.
 
-use crash::assumed::AssumedRepairs;
+use crash::assumed::{AssumedRepairs, Durable};
 use finding::blame::{self, Libraries};
 use finding::finding::{Location, Role};
 use finding::site::Site;
@@ -25,23 +25,26 @@ pub fn assume(
     assumed: &mut AssumedRepairs,
 ) -> Result<bool, ReadError> {
     let executed = causes.iter().filter(|cause| !cause.in_program_order);
-    let lost: Vec<StoreInfo> = executed.flat_map(|cause| &cause.missing).copied().collect();
+    let of = |cause: &RootCause| if cause.lacks_fence() { Durable::Flushed } else { Durable::Stored };
+    let lost: Vec<(StoreInfo, Durable)> =
+        executed.flat_map(|cause| cause.missing.iter().map(move |store| (*store, of(cause)))).collect();
     if lost.is_empty() {
         return Ok(false);
     }
     let tables = reader.tables();
     let mut symbols = Symbolizer::new(tables);
     let codes = StoringCodes::of(reader);
-    let mut guilty: FxHashMap<StoringCode, Vec<Location>> = FxHashMap::default();
-    for store in &lost {
+    let mut guilty: FxHashMap<StoringCode, Vec<(Location, Durable)>> = FxHashMap::default();
+    for (store, durable) in &lost {
         let location = blamed(store.site, tables, &mut symbols, libraries);
-        guilty.entry(codes.code(store.site.pc)).or_default().push(location);
+        guilty.entry(codes.code(store.site.pc)).or_default().push((location, *durable));
     }
     let mut is_new = false;
     for site in sites(reader, |pc| guilty.contains_key(&codes.code(pc)))? {
         let location = blamed(site, tables, &mut symbols, libraries);
-        if guilty[&codes.code(site.pc)].contains(&location) {
-            is_new |= assumed.assume(site.pc, site.context);
+        let own = guilty[&codes.code(site.pc)].iter().filter(|(guilty, _)| *guilty == location);
+        if let Some(durable) = own.map(|(_, durable)| *durable).max() {
+            is_new |= assumed.assume(site.pc, site.context, durable);
         }
     }
     Ok(is_new)
@@ -54,7 +57,7 @@ pub fn carried(reader: &TraceReader, places: &[Location], libraries: &Libraries)
     let mut assumed = AssumedRepairs::default();
     for site in sites(reader, |_| true)? {
         if places.contains(&blamed(site, tables, &mut symbols, libraries)) {
-            assumed.assume(site.pc, site.context);
+            assumed.assume(site.pc, site.context, Durable::Stored);
         }
     }
     Ok(assumed)

@@ -72,7 +72,7 @@ pub fn explain(
         let keys = named.keys(&cause);
         let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
         let group = known.unwrap_or(all.len());
-        keys.into_iter().chain(named.open_key(&cause)).for_each(|key| {
+        keys.into_iter().chain(named.open_keys(&cause)).for_each(|key| {
             groups.entry(key).or_insert(group);
         });
         match all.get_mut(group) {
@@ -312,8 +312,15 @@ impl Named {
         if cause.class == Class::Atomicity {
             return self.update_keys(cause);
         }
-        let kind = if is_lost { "lost" } else { rule(cause.class) };
-        let mut keys = vec![format!("{kind} {guilty}")];
+        let kinds = match (cause.class, is_lost, cause.lacks_fence()) {
+            // What the same line stores and flushes, but without a fence, is another bug.
+            (Class::Durability, _, false) => &["lost"][..],
+            (Class::Ordering, true, true) => &["unfenced"],
+            // It may be either.
+            (_, true, _) => &["lost", "unfenced"],
+            _ => &[rule(cause.class)],
+        };
+        let mut keys: Vec<String> = kinds.iter().map(|kind| format!("{kind} {guilty}")).collect();
         match (is_lost, &self.flushed_at, &self.fence_before) {
             // Where it is flushed, its fence belongs: what else needs a fence before the same store has its own.
             (true, Some(flush), _) => keys.push(format!("fence after {flush}")),
@@ -327,8 +334,13 @@ impl Named {
     fn update_keys(&self, cause: &RootCause) -> Vec<String> {
         let mut sides = [&self.present, &self.missing].map(|stores| stores.first().map(place_of));
         if cause.in_program_order && cause.completes == Completes::Unknown {
+            let at = self.present.first().map(at_line);
+            if at.is_some() && at == self.missing.first().map(at_line) {
+                // Between two steps of a loop: whatever else its function updates is another matter.
+                return at.into_iter().collect();
+            }
             // What comes next need not be what it lacks.
-            return vec![format!("update of {:?}", sides[0])];
+            return at.into_iter().chain([format!("update of {:?}", sides[0])]).collect();
         }
         // Which of the two is missing depends on where power failed.
         sides.sort();
@@ -339,10 +351,14 @@ impl Named {
         keys
     }
 
-    /// A key by which only updates of which less is known find this one.
-    fn open_key(&self, cause: &RootCause) -> Option<String> {
-        let is_update = cause.class == Class::Atomicity && !is_order_of_lines(cause);
-        is_update.then(|| format!("update of {:?}", self.present.first().map(place_of)))
+    /// Keys by which only updates of which less is known find this one.
+    fn open_keys(&self, cause: &RootCause) -> Vec<String> {
+        let is_known = !cause.in_program_order || cause.completes != Completes::Unknown;
+        if cause.class != Class::Atomicity || is_order_of_lines(cause) || !is_known {
+            return Vec::new();
+        }
+        let lines = self.present.first().into_iter().chain(self.missing.first()).map(at_line);
+        lines.chain([format!("update of {:?}", self.present.first().map(place_of))]).collect()
     }
 
     fn finding(self, cause: &RootCause) -> Finding {
@@ -475,6 +491,11 @@ fn bytes_of(store: &StoreInfo, tables: &Tables) -> PoolBytes {
     let path = &tables.pools[store.place.pool.0 as usize].info.path;
     let pool = path.rsplit('/').next().unwrap_or_default().to_owned();
     PoolBytes { pool, offset: store.place.offset, len: store.len }
+}
+
+/// A key of updates that begin or end with this store.
+fn at_line(store: &NamedStore) -> String {
+    format!("update at {}", store.location)
 }
 
 /// The function that a store is in; where it has no name, its line.

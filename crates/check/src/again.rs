@@ -242,6 +242,7 @@ impl CheckSession<'_> {
             reference_deadline: None,
             budget: Budget { deadline: end, ..self.budget },
             analysis_deadline: end.map(|end| end + Duration::from_secs(2)),
+            analysis_with_hangs: None,
             skip_operations: None,
             bundles,
             recovery_from: Some(point.at),

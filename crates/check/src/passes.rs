@@ -15,9 +15,10 @@ use cause::verdict_cache::VerdictCache;
 use crash::assumed::AssumedRepairs;
 use crash::elsewhere::Unjudged;
 use crash::journal::Journal;
-use crash::outcome::{Coverage, PointOutcome, merge};
+use crash::outcome::{Coverage, FailingState, PointOutcome, merge};
 use crash::read_tree::{ReadTree, ReadTreeLimits};
 use crash::search::{Budget, Found, Part, Progress, Search, coverage};
+use crash::strategy::StrategySpec;
 use crash::survey::Survey;
 use finding::note::RunNote;
 use runner::runner::Runner;
@@ -82,6 +83,9 @@ impl CheckSession<'_> {
         let tree = self.equivalence.then(|| ReadTree::new(ReadTreeLimits::default()));
         let mut memory = VerdictCache::new(tree, Arc::clone(positions));
         memory.assumed = Arc::clone(&search.assumed);
+        // Never before the end of the search: what that finds must be looked into.
+        let is_after = |end: &Instant| time.budget.deadline.is_none_or(|search| *end >= search);
+        let with_hangs = self.analysis_with_hangs.filter(is_after);
         let mut passes = Passes {
             session: self,
             search,
@@ -90,9 +94,10 @@ impl CheckSession<'_> {
             assumed,
             points: Vec::new(),
             notes: Vec::new(),
-            deadline: AnalysisDeadline::until(time.analysis),
+            deadline: AnalysisDeadline::until(time.analysis, with_hangs),
             unseen: FxHashSet::default(),
             looked_at: FxHashMap::default(),
+            left: Vec::new(),
             whole: time.budget.deadline,
             on_phase,
         };
@@ -102,6 +107,7 @@ impl CheckSession<'_> {
             }
             passes.part(Part::Broad, runners, time.budget)?;
             passes.part(Part::Deep, runners, time.budget)?;
+            passes.look_again(runners)?;
         } else {
             let merged = merge(Journal::read_all(self.merge, self.reader, self.options)?);
             passes.search.part = Part::All;
@@ -173,6 +179,8 @@ struct Passes<'s, 'a> {
     unseen: FxHashSet<u64>,
     /// Of each failing point, how many states causes were looked for.
     looked_at: FxHashMap<u64, u64>,
+    /// Failing states of which only some were analysed, and what was assumed then.
+    left: Vec<(Arc<AssumedRepairs>, Vec<PointOutcome>)>,
     /// When the part that is under way must be over.
     whole: Option<Instant>,
     on_phase: &'s (dyn Fn(Phase) + Sync),
@@ -236,6 +244,9 @@ impl<'s> Passes<'s, '_> {
         let is_failing = |outcome: &PointOutcome| !outcome.failing.is_empty();
         let mut failing: Vec<PointOutcome> = found.iter().filter(|outcome| is_failing(outcome)).cloned().collect();
         self.points = merge(std::mem::take(&mut self.points).into_iter().chain(found));
+        if representatives(&failing).is_some() {
+            self.left.push((Arc::clone(&self.search.assumed), failing.clone()));
+        }
         for _ in 0..MOST_PASSES {
             for outcome in &failing {
                 self.looked_at.remove(&outcome.point.index);
@@ -271,6 +282,25 @@ impl<'s> Passes<'s, '_> {
         Ok(())
     }
 
+    /// Uses half of the remaining time to look at all failing states of which a few were analysed. What was assumed because of these may hide others: two
+    /// bugs of one line of code.
+    fn look_again(&mut self, runners: &mut [Runner]) -> Result<(), SessionError> {
+        // Other things follow.
+        let end = Slice::of(self.whole).end;
+        for (assumed, failing) in std::mem::take(&mut self.left) {
+            let (mut ended, _) = endless_apart(&failing);
+            // Where everything fails, what is wrong in any case is known, and its answers are forgiven.
+            let in_order = |state: &FailingState| state.strategy == StrategySpec::ProgramOrder;
+            ended.retain(|outcome| !outcome.failing.iter().any(in_order));
+            if self.is_over(end) {
+                break;
+            }
+            self.memory.assumed = assumed;
+            self.learn(&ended, end, runners)?;
+        }
+        Ok(())
+    }
+
     /// Finds the causes of these states: of a few of each kind first, and of all if these show nothing new. `share` is the part of the remaining
     /// time that it may take. Was there anything to assume?
     fn learn_from(
@@ -281,7 +311,7 @@ impl<'s> Passes<'s, '_> {
     ) -> Result<bool, SessionError> {
         let now = Instant::now();
         let part = |(share, end): (u32, Instant)| now + end.saturating_duration_since(now) / share;
-        let end = share.zip(self.deadline.deadline).map(part);
+        let end = share.zip(self.deadline.end()).map(part);
         let few_show_something = match representatives(failing) {
             Some(some) => self.learn(&some, end, runners)?,
             None => false,
@@ -305,6 +335,9 @@ impl<'s> Passes<'s, '_> {
         }
         self.analyse(failing, end, runners)?;
         let causes = &self.analyser.causes()[known..];
+        if causes.iter().any(|cause| cause.verdict.is_endless()) {
+            self.deadline.hangs();
+        }
         Ok(assume(self.session.reader, causes, self.session.libraries, &mut self.assumed)?)
     }
 

@@ -67,18 +67,22 @@ struct Deadlines {
     /// No more states are tested, nor right answers looked for.
     search: Instant,
     analysis: Instant,
+    /// Somewhat earlier, if that makes room to confirm a hang.
+    with_hangs: Option<Instant>,
     /// Runs that are still under way are ended: a quarter of the budget and 5 s after it there must be a result, and it takes a moment to write.
     runs: Instant,
 }
 
 impl Deadlines {
-    fn of(since: Instant, budget: Duration) -> Deadlines {
+    /// What is confirmed before a hang takes this long, about.
+    const OTHERS: Duration = Duration::from_secs(2);
+
+    /// A run that hangs takes `timeout`.
+    fn of(since: Instant, budget: Duration, timeout: Duration) -> Deadlines {
         let search = since + budget;
-        Deadlines {
-            search,
-            analysis: search + budget / 16 + Duration::from_secs(1),
-            runs: search + budget / 5 + Duration::from_secs(3),
-        }
+        let runs = search + budget / 5 + Duration::from_secs(3);
+        let with_hangs = runs.checked_sub(timeout + Deadlines::OTHERS).filter(|end| *end >= search);
+        Deadlines { search, analysis: search + budget / 16 + Duration::from_secs(1), with_hangs, runs }
     }
 }
 
@@ -134,7 +138,7 @@ impl Search<'_> {
             });
         }
         let stopped = AtomicBool::new(false);
-        let deadlines = self.settings.budget.map(|budget| Deadlines::of(self.since, budget));
+        let deadlines = self.settings.budget.map(|budget| Deadlines::of(self.since, budget, plan.limits.wall));
         let search_deadline = deadlines.map(|deadlines| deadlines.search);
         let session = CheckSession {
             reader,
@@ -147,6 +151,7 @@ impl Search<'_> {
             workers: if self.fleet.is_some() { 1 } else { self.settings.workers(reader) },
             budget: Budget { stop: Some(&stopped), deadline: search_deadline, ..Budget::default() },
             analysis_deadline: deadlines.map(|deadlines| deadlines.analysis),
+            analysis_with_hangs: deadlines.and_then(|deadlines| deadlines.with_hangs),
             reference_deadline: search_deadline,
             journal: self.journal.as_deref(),
             merge: self.merge,
@@ -182,7 +187,10 @@ mod tests {
         let since = Instant::now();
         for seconds in [1, 20, 60, 3600] {
             let budget = Duration::from_secs(seconds);
-            let Deadlines { search, analysis, runs } = Deadlines::of(since, budget);
+            let timeout = Duration::from_secs(10);
+            let Deadlines { search, analysis, with_hangs, runs } = Deadlines::of(since, budget, timeout);
+            assert!(with_hangs.is_none_or(|end| search <= end && end + timeout < runs));
+            assert_eq!(with_hangs.is_some(), seconds >= 60, "less leaves no room for one");
             assert!(search == since + budget && search < analysis && analysis <= runs);
             assert!(runs + Duration::from_secs(2) <= since + budget + budget / 4 + Duration::from_secs(5));
         }

@@ -65,6 +65,8 @@ pub struct CheckSession<'a> {
     pub budget: Budget<'a>,
     /// When the analysis of failing states must end.
     pub analysis_deadline: Option<Instant>,
+    /// The same where a run that hangs must be confirmed.
+    pub analysis_with_hangs: Option<Instant>,
     /// When runs without a crash must end. None: they take what they take, and the deadlines come later by that much.
     pub reference_deadline: Option<Instant>,
     pub journal: Option<&'a Path>,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use trace::event::{EventId, EventKind};
 use trace::{Events, ReadError, TraceReader};
 
-use crate::assumed::AssumedRepairs;
+use crate::assumed::{AssumedRepairs, Assuming};
 use crate::chosen::Chosen;
 use crate::image::GuaranteedImage;
 use crate::newest::NewestContents;
@@ -60,7 +60,7 @@ pub struct Walk<'r> {
     newest: RefCell<NewestContents>,
     at: EventId,
     chosen: Arc<Chosen>,
-    assumed: Arc<AssumedRepairs>,
+    assuming: Assuming,
     /// See [`fresh_from`](Self::fresh_from).
     fresh_from: EventId,
     /// Where the last operation begins.
@@ -78,7 +78,7 @@ impl<'r> Walk<'r> {
             newest: RefCell::default(),
             at: EventId(0),
             chosen: Arc::default(),
-            assumed: Arc::default(),
+            assuming: Assuming::default(),
             fresh_from: EventId(0),
             operation_from: EventId(0),
         })
@@ -89,9 +89,9 @@ impl<'r> Walk<'r> {
         Walk { chosen, ..self }
     }
 
-    /// What this code stores is taken to be durable at once. Only before the first step, or right before a rewind.
+    /// What this code stores is taken to be durable. Only before the first step, or right before a rewind.
     pub fn assume(&mut self, assumed: Arc<AssumedRepairs>) {
-        self.assumed = assumed;
+        self.assuming = Assuming::new(assumed);
     }
 
     /// Stores from this event on were not pending at an earlier fence of the operation under way. At its beginning these are all of the
@@ -106,6 +106,7 @@ impl<'r> Walk<'r> {
         self.tracker = self.rules.tracker();
         self.guaranteed.rewind(self.reader)?;
         self.newest.get_mut().forget();
+        self.assuming.rewind();
         self.at = EventId(0);
         (self.fresh_from, self.operation_from) = Default::default();
         self.guaranteed.set_at(self.at);
@@ -153,7 +154,7 @@ impl<'r> Walk<'r> {
             if matches!(step.effect, Effect::Resized { .. } | Effect::Zeroed { .. }) {
                 self.newest.get_mut().forget();
             }
-            for line in self.assumed.lines(&event) {
+            for line in self.assuming.settled(&event) {
                 let step = self.tracker.settle(line);
                 let applied = self.guaranteed.apply(&event, &step, self.reader.tables());
                 applied.map_err(|_| WalkError::OutOfRange { event: self.at })?;

@@ -121,6 +121,7 @@ impl Examination {
             workers: 1,
             budget: Budget { stop: Some(stop), deadline: Some(now + self.budget), ..Budget::default() },
             analysis_deadline: Some(now + self.budget * 2),
+            analysis_with_hangs: None,
             reference_deadline: None,
             journal: None,
             merge: &[],

@@ -1,10 +1,13 @@
 //! Causes with the same guilty code are one finding.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
+use cause::analyse::RootCause;
 use cause::assume::assume;
 use cause::explain::{Explained, explain};
 use crash::assumed::AssumedRepairs;
+use crash::walk::{Rules, Walk};
 use finding::blame::Libraries;
 use finding::finding::Class;
 use finding::note::Note;
@@ -171,4 +174,48 @@ fn a_loop_that_comes_too_early_is_one_finding_about_the_order() {
     let guilty: Vec<(Class, u64)> =
         found.iter().map(|one| (one.finding.class, one.finding.locations[0].address)).collect();
     assert_eq!(guilty, [(Class::Ordering, pc(2))]);
+}
+
+/// One instruction stores to lines 1 and 2; only line 1 is flushed, and no fence comes before the mark.
+fn neither_flushed_nor_fenced() -> Recorded {
+    record(&[store(1, 1, 7), store(1, 2, 7), clwb(2, 1), store(3, 3, 1), clwb(4, 3), fence(5)])
+}
+
+fn both_are_there(word: Words<'_>) -> Option<&'static str> {
+    (word(3) == 1 && (word(1) != 7 || word(2) != 7)).then_some("exit 1")
+}
+
+/// One would still be there if the other were repaired.
+#[test]
+fn a_missing_flush_and_a_missing_fence_of_one_line_are_two_findings() {
+    let found = named(&neither_flushed_nor_fenced(), both_are_there);
+    let told: Vec<(Class, u64)> =
+        found.iter().map(|one| (one.finding.class, one.finding.locations[0].address)).collect();
+    assert_eq!(told, [(Class::Durability, pc(1)), (Class::Ordering, pc(1))]);
+    assert_ne!(found[0].finding.id, found[1].finding.id);
+}
+
+/// Where a fence is missing, what is not flushed stays as it is: it is another bug.
+#[test]
+fn a_missing_fence_is_repaired_for_what_is_flushed() {
+    let recorded = neither_flushed_nor_fenced();
+    let causes = causes(&recorded, both_are_there);
+    let assumed = |causes: &[RootCause]| {
+        let mut assumed = AssumedRepairs::default();
+        assert!(assume(&recorded.reader, causes, &Libraries::default(), &mut assumed).unwrap());
+        // The same again is nothing new.
+        assert!(!assume(&recorded.reader, causes, &Libraries::default(), &mut assumed).unwrap());
+        let mut walk = Walk::new(&recorded.reader, Rules::default()).unwrap();
+        walk.assume(Arc::new(assumed));
+        walk.advance_to(EventId(4)).unwrap();
+        let lines: Vec<u64> = walk.view().lines().iter().map(|line| line.id().line.0).collect();
+        lines
+    };
+    let lacks_fence = |wanted: bool| -> Vec<RootCause> {
+        causes.iter().filter(|cause| cause.lacks_fence() == wanted).cloned().collect()
+    };
+    let (fence, flush) = (lacks_fence(true), lacks_fence(false));
+    assert_eq!(assumed(&fence), [2, 3]);
+    assert_eq!(assumed(&flush), [3]);
+    assert_eq!(assumed(&[fence, flush].concat()), [3]);
 }

@@ -1,6 +1,7 @@
 //! Programs with several bugs at once, made on the spot: each bug is found exactly once, with a failure of its own as evidence, and one
 //! more bug beside a baseline of the others is the only new finding.
 
+use std::path::Path;
 use std::process::Command;
 
 use crate::cli_support::Sandbox;
@@ -76,38 +77,52 @@ fn bugs_of_all_classes_are_found_together() {
     }
 }
 
+/// `replay` and `debug` show a finding's own bug: no other slot is wrong in its crash image.
+#[test]
+fn the_image_of_a_finding_has_its_own_bug_alone() {
+    let program = Program::new();
+    let bugs: Vec<Bug> = (0..15).map(|number| Bug::ALL[(number * 3 + 1) % Bug::ALL.len()]).collect();
+    let found = program.check(&bugs, &[]);
+    assert_each_once(&bugs, &found);
+    for (own, _, text) in &found {
+        let finding: Value = serde_json::from_str(text).expect("JSON");
+        let bundle = program.sandbox.path(".fencepost").join(finding["id"].as_str().expect("an id"));
+        let image = std::fs::read(bundle.join("pool-0")).expect("a crash image");
+        let word = |at: usize| u64::from_le_bytes(image[at..at + 8].try_into().expect("eight bytes"));
+        let is_wrong = |slot: &usize| {
+            let (value, mark) = (word(slot * 128), word(slot * 128 + 64));
+            if bugs[*slot] == Bug::Halves { (value == 7) != (mark == 8) } else { mark == 7 && value != 7 }
+        };
+        let wrong: Vec<String> = (0..bugs.len()).filter(is_wrong).map(function).collect();
+        assert_eq!(wrong, [own.as_str()], "{text}");
+    }
+}
+
 #[test]
 fn thirty_bugs_have_more_than_a_hundred_causes() {
     let bugs: Vec<Bug> = (0..37).map(|number| Bug::ALL[number * 3 % Bug::ALL.len()]).collect();
     assert_each_once(&bugs, &Program::new().check(&bugs, &[]));
 }
 
-/// Bug 3 of the program changes a count too early, so that every crash in an insertion fails with everything in PM; bug 1 forgets a fence.
-#[test]
-fn a_bug_that_shows_in_program_order_does_not_hide_the_others() {
+/// Checks a program with these bugs: each is found, and by one finding only.
+fn assert_all_found(name: &str, bugs: &[u32], count: &str) {
     let targets = with_operations().expect("targets");
-    let target = targets.iter().find(|target| target.name == "c/redo").expect("a program with operations");
+    let target = targets.iter().find(|target| target.name == name).expect("a program with operations");
     let sandbox = Sandbox::new();
-    let bugs = [Variant(1), Variant(3)];
-    let program = target.build_together(&bugs, &sandbox.path("built")).expect("it compiles").display().to_string();
+    let bugs: Vec<Variant> = bugs.iter().map(|&bug| Variant(bug)).collect();
+    let program = target.build_together(&bugs, &sandbox.path("built")).expect("it compiles");
     let grammar = target.grammar.as_ref().expect("a grammar").display().to_string();
     let strategy = "program-order,guaranteed-only,few-lines:1:256";
-    let ran = sandbox.run_limited(&[
-        "check",
-        "--no-lint",
-        "--message-format",
-        "json",
-        "--strategy",
-        strategy,
-        "--no-select",
-        "--grammar",
-        &grammar,
-        "--count",
-        "12",
-        "--",
-        &program,
-        "pool",
-    ]);
+    let mut arguments: Vec<String> =
+        ["check", "--no-lint", "--message-format", "json", "--no-select"].map(str::to_owned).into();
+    arguments.extend(["--strategy", strategy, "--grammar", &grammar, "--count", count].map(str::to_owned));
+    if target.run.iter().any(|word| word == "{socket}") {
+        arguments.extend(["--op-socket", "{socket}"].map(str::to_owned));
+    }
+    arguments.push("--".to_owned());
+    arguments.extend(target.run_command(&program, Path::new("pool")));
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let ran = sandbox.run_limited(&arguments);
     let values = ran.out.lines().filter(|line| line.starts_with('{'));
     let values: Vec<Value> = values.map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let findings = values.iter().filter(|value| value["type"] == "finding");
@@ -123,8 +138,26 @@ fn a_bug_that_shows_in_program_order_does_not_hide_the_others() {
         })
         .collect();
     let tally = Tally::of(target, &bugs, &reported);
-    assert_eq!(tally.found(), 2, "{}", ran.out);
+    assert_eq!(tally.found(), bugs.len(), "{}", ran.out);
     assert!(tally.again.is_empty() && tally.strange.is_empty(), "{}", ran.out);
+}
+
+/// Bug 3 of the program changes a count too early, so that every crash in an insertion fails with everything in PM; bug 1 forgets a fence.
+#[test]
+fn a_bug_that_shows_in_program_order_does_not_hide_the_others() {
+    assert_all_found("c/redo", &[1, 3], "12");
+}
+
+/// Bug 5 flushes half of a new table only, bug 6 forgets the fence after it: either would stay without the other.
+#[test]
+fn a_missing_flush_and_a_missing_fence_after_one_store_are_two_findings() {
+    assert_all_found("cpp/chained", &[5, 6], "60");
+}
+
+/// Bug 3 changes the words of a value one by one, bug 4 a count beside what is counted, both in one function.
+#[test]
+fn two_torn_updates_of_one_function_are_two_findings() {
+    assert_all_found("c/server", &[3, 4], "8");
 }
 
 /// One fence would help both where they meet, but each has its own place.
