@@ -321,7 +321,7 @@ impl<'a, R: Recovery> Worker<'a, R> {
                     analysis.causes[cause].seen_at(outcome.point.at);
                 }
                 Ok(Explanation::Open(_)) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
-                Ok(Explanation::Open(state)) => match one(reader, rules, &mut evaluator, &outcome.point, state) {
+                Ok(Explanation::Open(state)) => match new(reader, rules, &mut evaluator, &outcome.point, failing, state) {
                     Ok(mut cause) => {
                         if assumes {
                             self.without.advance_to(outcome.point.at)?;
@@ -362,6 +362,27 @@ fn join_breakdowns(causes: &mut Vec<RootCause>) {
             None => causes.push(other),
         }
     }
+}
+
+/// The cause of a failing state, of which `restored` is left once what known causes lack is put back. If that fails only because of what was put
+/// back, it says nothing about the state.
+fn new<R: Recovery>(
+    reader: &TraceReader,
+    rules: Rules,
+    evaluator: &mut PointEvaluator<'_, '_, R>,
+    point: &Point,
+    failing: &FailingState,
+    restored: Assignment,
+) -> Result<RootCause, AnalyseError> {
+    let found = Assignment::of(evaluator.view, &failing.state);
+    let view = evaluator.view;
+    let is_put_back = |store: &StoreInfo| {
+        let Some(at) = view.index_of(store.line) else { return false };
+        let place = view.lines()[at].stores().iter().position(|pending| pending.event == store.event);
+        place.is_some_and(|place| (found.0[at].kept as usize..restored.0[at].kept as usize).contains(&place))
+    };
+    let cause = one(reader, rules, evaluator, point, restored.clone())?;
+    if cause.present.iter().any(is_put_back) { one(reader, rules, evaluator, point, found) } else { Ok(cause) }
 }
 
 fn one<R: Recovery>(
