@@ -67,6 +67,11 @@ pub enum Role {
 }
 
 impl Role {
+    /// Of a store that a failing crash state has, or lacks.
+    pub(crate) fn is_of_failing_store(self) -> bool {
+        matches!(self, Role::Missing | Role::Present | Role::Next)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Role::Store => "store",
@@ -137,7 +142,22 @@ pub struct Thread {
 pub struct Also {
     pub rule: String,
     pub id: FindingId,
-    pub title: String,
+    #[serde(deserialize_with = "title_or_words")]
+    pub title: Title,
+}
+
+/// Older bundles have the words of a rule here.
+fn title_or_words<'d, D: Deserializer<'d>>(input: D) -> Result<Title, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Either {
+        Words(String),
+        Title(Title),
+    }
+    Ok(match Either::deserialize(input)? {
+        Either::Words(words) => Title::Rule(words),
+        Either::Title(title) => title,
+    })
 }
 
 /// Short name of a finding: the same in every run, as long as rule and guilty line are.

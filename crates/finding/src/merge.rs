@@ -2,9 +2,13 @@
 //!
 //! A failure takes in the misuse that explains it: it has the evidence, and its words say what follows. Of misuse alone the rule counts that
 //! says most. What was taken in stays known by its id ([`Finding::also`]), so that baselines go on knowing it.
+//!
+//! A store of which its transaction knows nothing breaks recovery in several ways: it can be lost, it can be there although the transaction is
+//! undone, and it can spoil what the library does for the same function. Only the first of these failures is told.
 
-use crate::finding::{Also, Class, Finding, Location, Role, Title};
+use crate::finding::{Also, Class, Finding, Location, Role};
 use crate::note::Note;
+use crate::pmdk::on_own_account;
 
 /// Rules about stores that do not become durable, the one that says most first.
 const LOST: [&str; 6] = [UNLOGGED, "FP0101", "FP0103", "FP0102", "FP0104", "FP0301"];
@@ -18,6 +22,9 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
         findings.into_iter().partition(|finding| finding.failure.is_some() || rank(finding).is_none());
     misuse.sort_by_key(rank);
     for finding in one_flush(misuse) {
+        if finding.rule == UNLOGGED {
+            one_failure(&mut all, &finding);
+        }
         let taker = all.iter().position(|known| is_same_bug(known, &finding));
         match taker {
             Some(taker) => take_in(&mut all[taker], finding),
@@ -26,6 +33,36 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
     }
     all.sort_by(|a, b| b.severity.cmp(&a.severity).then_with(|| unlogged(b).cmp(&unlogged(a))));
     all
+}
+
+/// Of the failures of a store that its transaction does not know, the first takes in the others.
+fn one_failure(all: &mut Vec<Finding>, unlogged: &Finding) {
+    let is_own = |known: &Finding| known.failure.is_some() && is_same_bug(known, unlogged);
+    let Some(place) = all.iter().position(is_own) else { return };
+    let mut first = all.remove(place);
+    let others = all.extract_if(.., |known| is_own(known) || is_within(known, unlogged)).collect::<Vec<_>>();
+    for Finding { rule, id, title, also, count, .. } in others {
+        first.count += count;
+        first.also.push(Also { rule, id, title });
+        first.also.extend(also);
+    }
+    all.insert(place.min(all.len()), first);
+}
+
+/// Whether a failure is about nothing but what libpmemobj stores for itself, in the function whose store it does not know. The library is right about
+/// the order of its own stores.
+fn is_within(known: &Finding, unlogged: &Finding) -> bool {
+    let at = unlogged.guilty();
+    let is_its_own = |store: &Location| {
+        known.paths.iter().any(|path| {
+            let call = path.frames.iter().position(|frame| same_place(frame, store));
+            call.is_some_and(|call| on_own_account(&path.frames[..call]))
+        })
+    };
+    let mut stores = known.locations.iter().filter(|location| location.role.is_of_failing_store()).peekable();
+    known.failure.is_some()
+        && stores.peek().is_some()
+        && stores.all(|store| (&store.file, &store.function) == (&at.file, &at.function) && is_its_own(store))
 }
 
 /// Stores of one function that are not flushed where a flush of theirs lies elsewhere: one flush was forgotten for all of them, as for the
@@ -99,11 +136,6 @@ fn completes<'f>(fence: &Finding, mut stores: impl Iterator<Item = &'f Location>
 }
 
 fn take_in(finding: &mut Finding, misuse: Finding) {
-    let title = match misuse.title {
-        Title::Rule(words) => words,
-        // Only misuse is taken in.
-        Title::Broken { .. } | Title::BreaksDown { .. } => String::new(),
-    };
     if misuse.rule == UNLOGGED {
         if let Some(failure) = &mut finding.failure {
             failure.repair = None;
@@ -115,7 +147,7 @@ fn take_in(finding: &mut Finding, misuse: Finding) {
             finding.notes.push(note);
         }
     }
-    finding.also.push(Also { rule: misuse.rule, id: misuse.id, title });
+    finding.also.push(Also { rule: misuse.rule, id: misuse.id, title: misuse.title });
     finding.also.extend(misuse.also);
 }
 
@@ -135,7 +167,7 @@ mod tests {
 
     use super::*;
     use crate::failure::CrashFailure;
-    use crate::finding::FindingId;
+    use crate::finding::{CallPath, FindingId, Title};
     use crate::severity::Severity;
 
     fn at(role: Role, line: u32) -> Location {
@@ -212,6 +244,36 @@ mod tests {
         let all = merge(vec![other, lost, misuse("FP0402", vec![at(Role::Store, 7)])]);
         assert_eq!(all.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>(), ["FP0603", "FP0601"]);
         assert_eq!(all[0].notes, [Note::NotInTransaction]);
+    }
+
+    /// A store of which its transaction knows nothing can be lost, or there too early; and what the library does in that function fails because of it.
+    #[test]
+    fn the_failures_of_a_store_without_a_log_are_one() {
+        let lost = || failure("FP0601", Class::Durability, vec![at(Role::Missing, 7)]);
+        let early = |other| failure("FP0603", Class::Atomicity, vec![at(Role::Present, 7), at(Role::Missing, other)]);
+        let unlogged = || misuse("FP0402", vec![at(Role::Store, 7)]);
+        let all = vec![lost(), early(9), early(3), unlogged()];
+        assert_eq!(merged(all), ["FP0601+FP0603+FP0603+FP0402"]);
+        // Without the misuse they are different bugs, and another store is one in any case.
+        assert_eq!(merged(vec![lost(), early(9)]), ["FP0601", "FP0603"]);
+        let other = || failure("FP0601", Class::Durability, vec![at(Role::Missing, 9)]);
+        assert_eq!(merged(vec![lost(), other(), unlogged()]), ["FP0601+FP0402", "FP0601"]);
+        // Between two stores that the library makes for the program's lines 4 and 5.
+        let inside = |library: &str, function: &str| {
+            let call = |role, line| {
+                let inner = Location { file: None, function: Some("pmemobj_tx_commit".into()), ..at(role, 1) };
+                let inner = Location { module: library.into(), ..inner };
+                CallPath { count: 1, frames: vec![inner, at(role, line)] }
+            };
+            let sides = [at(Role::Missing, 4), at(Role::Present, 5)];
+            let sides = sides.map(|side| Location { function: Some(function.to_owned()), ..side });
+            let paths = vec![call(Role::Missing, 4), call(Role::Present, 5)];
+            Finding { paths, ..failure("FP0602", Class::Ordering, sides.to_vec()) }
+        };
+        assert_eq!(merged(vec![lost(), inside("libpmemobj.so.1", "put"), unlogged()]), ["FP0601+FP0602+FP0402"]);
+        assert_eq!(merged(vec![inside("libpmemobj.so.1", "put"), lost(), unlogged()]), ["FP0601+FP0602+FP0402"]);
+        assert_eq!(merged(vec![lost(), inside("libpmemobj.so.1", "get"), unlogged()]), ["FP0601+FP0402", "FP0602"]);
+        assert_eq!(merged(vec![lost(), inside("kv", "put"), unlogged()]), ["FP0601+FP0402", "FP0602"]);
     }
 
     #[test]

@@ -45,14 +45,15 @@ const COMMITS: [&str; 3] = ["pmemobj_tx_commit", "pmemobj_tx_process", "pmemobj_
 
 /// Whether a library that keeps pools did this for itself: it was the one that the program called, with something else than to make data
 /// durable. `frames` are those before the guilty one, innermost first.
-pub(crate) fn on_own_account(frames: &[Location]) -> bool {
+pub fn on_own_account(frames: &[Location]) -> bool {
     let called = frames.iter().rev().find(|frame| Library::of(&frame.module).is_some());
     let Some((called, name)) = called.and_then(|frame| Some((frame, frame.function.as_deref()?))) else { return false };
+    let is_of_failure = called.role.is_of_failing_store();
     // A call is the program's own.
-    if !matches!(called.role, Role::Flush | Role::Fence | Role::Store) {
+    if !matches!(called.role, Role::Flush | Role::Fence | Role::Store) && !is_of_failure {
         return false;
     }
-    let flushes_ranges = called.role != Role::Fence && COMMITS.contains(&name);
+    let flushes_ranges = called.role != Role::Fence && !is_of_failure && COMMITS.contains(&name);
     Library::of(&called.module).is_some_and(Library::keeps_pools)
         && !ON_REQUEST.iter().any(|prefix| name.starts_with(prefix))
         && !flushes_ranges

@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn what_became_one_finding_with_another_is_known() {
         let misuse = finding("/a", 7, "put");
-        let also = Also { rule: misuse.rule.clone(), id: misuse.id.clone(), title: String::new() };
+        let also = Also { rule: misuse.rule.clone(), id: misuse.id.clone(), title: misuse.title.clone() };
         let failure = Finding {
             id: FindingId("00000001".into()),
             rule: "FP0601".into(),

@@ -56,7 +56,7 @@ impl Human {
             group = group.element(Level::NOTE.message(text));
         }
         for also in &finding.also {
-            group = group.element(Level::NOTE.message(format!("also {}: {}", also.rule, also.title)));
+            group = group.element(Level::NOTE.message(words::also(also)));
         }
         for text in paths(&finding.paths) {
             group = group.element(Level::NOTE.message(text));

@@ -9,7 +9,7 @@
 //! The first location is the guilty one. What is not known is `null`. `docs/schema/findings.json` is the contract.
 
 use finding::failure::{NamedStore, PoolBytes, Remedy};
-use finding::finding::{CallPath, Finding, Location};
+use finding::finding::{Also, CallPath, Finding, Location};
 use finding::note::{Note, OperationGroup};
 use finding::severity::Severity;
 use serde::{Deserialize, Serialize};
@@ -91,11 +91,15 @@ struct JsonThread<'a> {
 pub(crate) struct JsonAlso<'a> {
     rule: &'a str,
     id: &'a str,
-    title: &'a str,
+    title: String,
 }
 
 pub(crate) fn also(finding: &Finding) -> Vec<JsonAlso<'_>> {
-    finding.also.iter().map(|also| JsonAlso { rule: &also.rule, id: &also.id.0, title: &also.title }).collect()
+    finding
+        .also
+        .iter()
+        .map(|Also { rule, id, title }| JsonAlso { rule, id: &id.0, title: words::title_of(title) })
+        .collect()
 }
 
 #[derive(Serialize)]

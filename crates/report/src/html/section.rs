@@ -156,7 +156,7 @@ impl Section<'_> {
                 .filter(|_| evidence.is_some())
                 .and_then(|failure| failure.repair.as_ref())
                 .map_or_else(String::new, |repair| prose(&words::repair(repair))),
-            also: finding.also.iter().map(|also| prose(&format!("also {}: {}", also.rule, also.title))).collect(),
+            also: finding.also.iter().map(|also| prose(&words::also(also))).collect(),
             notes: notes.iter().map(|note| prose(note)).collect(),
             has_timeline: evidence.is_some_and(|evidence| !evidence.timeline.events.is_empty()),
             timeline: evidence.map_or_else(String::new, |evidence| {

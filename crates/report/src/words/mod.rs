@@ -7,7 +7,7 @@ mod run_note;
 mod symptom;
 mod title;
 
-use finding::finding::{Finding, Thread};
+use finding::finding::{Also, Finding, Thread};
 use verdict::crash_point::PointKind;
 
 pub use note::note;
@@ -41,6 +41,11 @@ pub fn notes(finding: &Finding) -> Vec<String> {
     }
     notes.extend(finding.notes.iter().map(note));
     notes
+}
+
+/// The same bug in the words of another rule, or of another failure.
+pub fn also(also: &Also) -> String {
+    format!("also {}: {}", also.rule, title_of(&also.title))
 }
 
 /// `thread 2 (worker)`.
