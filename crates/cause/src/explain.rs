@@ -7,6 +7,7 @@ use finding::blame::{self, Libraries};
 use finding::failure::{BrokenPromise, CrashFailure, NamedStore, PoolBytes, Remedy, Repair};
 use finding::finding::{CallPath, Class, Finding, FindingId, Location, Role, Thread, Title};
 use finding::note::Note;
+use finding::pmdk;
 use finding::severity::Severity;
 use trace::Tables;
 use trace::symbol::Symbolizer;
@@ -52,23 +53,28 @@ pub fn explain(
     let mut all: Vec<Explained> = Vec::new();
     // Which finding a key belongs to.
     let mut groups: BTreeMap<String, usize> = BTreeMap::new();
-    let mut order: Vec<usize> = (0..causes.len()).collect();
-    // A store that is never made durable comes too late as well: one finding, about the worse. Updates of which it is known what completes them
-    // come before those of which it is not.
-    let unknown = |cause: &RootCause| cause.in_program_order && cause.completes == Completes::Unknown;
-    order.sort_by_key(|&number| (causes[number].class != Class::Durability, unknown(&causes[number])));
-    for number in order {
-        let mut cause = causes[number].clone();
+    let mut named: Vec<(usize, RootCause, Named)> = Vec::new();
+    for (number, cause) in causes.iter().enumerate() {
         let crash_path = crash_paths.get(number).map_or(&[][..], Vec::as_slice);
-        let named = Named::of(&cause, crash_path, tables, &mut symbols, libraries);
-        let sides = named.missing.first().zip(named.present.first());
-        if cause.program_order_is_wrong
-            && sides.is_some_and(|(missing, present)| same_line(&missing.location, &present.location))
-        {
+        let mut cause = cause.clone();
+        let named_cause = Named::of(&cause, crash_path, tables, &mut symbols, libraries);
+        let is_one_line = || {
+            let sides = named_cause.missing.first().zip(named_cause.present.first());
+            sides.is_some_and(|(missing, present)| same_line(&missing.location, &present.location))
+        };
+        if named_cause.is_within_call && cause.class == Class::Ordering || cause.program_order_is_wrong && is_one_line() {
             // Inside one call of a library: its caller cannot put that in order.
             cause.class = Class::Atomicity;
             cause.program_order_is_wrong = false;
         }
+        named.push((number, cause, named_cause));
+    }
+    // A store that is never made durable comes too late as well: one finding, about the worse. Updates of which it is known what completes them
+    // come before those of which it is not.
+    named.sort_by_key(|(_, cause, named)| {
+        (cause.class != Class::Durability, is_unknown(cause) || named.is_within_call)
+    });
+    for (number, cause, named) in named {
         let keys = named.keys(&cause);
         let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
         let group = known.unwrap_or(all.len());
@@ -91,6 +97,11 @@ pub fn explain(
     all
 }
 
+/// Of what an update lacks, only what came next is known.
+fn is_unknown(cause: &RootCause) -> bool {
+    cause.in_program_order && cause.completes == Completes::Unknown
+}
+
 /// Two updates may begin with one store and end with different ones: the second gets an id of both.
 fn tell_apart(all: &mut [Explained]) {
     let mut known: Vec<FindingId> = Vec::new();
@@ -105,21 +116,25 @@ fn tell_apart(all: &mut [Explained]) {
 
 /// "A before B" and "A and B belong together" are one bug: neither order of the two is right, so only the second helps. The same is true of
 /// "A before whatever", if all that an update lacks is A; and of "A came before B, which it needs", if A belongs together with a later store, too:
-/// B is only a step on the way. If that later store is the next one of the same loop, the order says it all.
+/// B is only a step on the way. If that later store is the next one of the same loop, or if no more is known of it than that it comes next, the
+/// order says it all.
 fn join_orders(all: &mut Vec<Explained>, causes: &[RootCause]) {
     let too_early = |explained: &Explained| {
         explained.finding.class == Class::Ordering
             && explained.causes.iter().any(|&number| causes[number].program_order_is_wrong)
     };
     let early: Vec<Location> = all.iter().filter(|explained| too_early(explained)).filter_map(came_first).collect();
-    let is_loop = |explained: &Explained| {
+    // Of a loop, or if nothing is known but what came next.
+    let is_vague = |explained: &Explained| {
         let pair = explained.finding.failure.as_deref().map(|failure| (&failure.present, &failure.missing));
         let same = pair.is_some_and(|(present, missing)| {
             present.first().zip(missing.first()).is_some_and(|(one, other)| same_line(&one.location, &other.location))
         });
-        same && is_step(explained, causes) && early.iter().any(|store| same_line(store, explained.finding.guilty()))
+        is_step(explained, causes)
+            && (same || explained.causes.iter().all(|&number| is_unknown(&causes[number])))
+            && early.iter().any(|store| same_line(store, explained.finding.guilty()))
     };
-    for update in all.extract_if(.., |explained| is_loop(explained)).collect::<Vec<_>>() {
+    for update in all.extract_if(.., |explained| is_vague(explained)).collect::<Vec<_>>() {
         let is_its_order = |order: &&mut Explained| {
             too_early(order) && came_first(order).is_some_and(|store| same_line(&store, update.finding.guilty()))
         };
@@ -218,6 +233,8 @@ struct Named {
     fence_before: Option<NamedStore>,
     /// Where the missing stores are flushed, in the function that stores them; the fence is missing after that.
     flushed_at: Option<Location>,
+    /// All of its stores are made by libpmemobj for itself, on behalf of one line of the program: the end of a transaction, for example.
+    is_within_call: bool,
 }
 
 impl Named {
@@ -229,11 +246,14 @@ impl Named {
         libraries: &Libraries,
     ) -> Named {
         let mut paths = Vec::new();
+        let mut is_library = true;
         let mut side = |stores: &[StoreInfo], role: Role, with_path: bool| {
             let mut named: Vec<NamedStore> = Vec::new();
             for store in stores {
                 let frames = blame::frames(store.site, role, tables, symbols);
-                let guilty = frames[blame::guilty(&frames, libraries)].clone();
+                let place = blame::guilty(&frames, libraries);
+                is_library &= pmdk::on_own_account(&frames[..place]);
+                let guilty = frames[place].clone();
                 if named.iter().any(|known| same_line(&known.location, &guilty)) || named.len() >= NAMED {
                     continue;
                 }
@@ -249,6 +269,9 @@ impl Named {
         let role = if executed { Role::Missing } else { Role::Next };
         let missing = side(&cause.missing, role, executed);
         let present = side(&cause.present, Role::Present, true);
+        let line = present.first().map(|store| &store.location);
+        let is_same = |store: &NamedStore| line.is_some_and(|line| same_line(line, &store.location));
+        let is_within_call = is_library && !missing.is_empty() && missing.iter().chain(&present).all(is_same);
         let before = cause.repair.filter(|repair| repair.remedy == Remedy::Fence).and_then(|repair| repair.before);
         let fence_before = before.map(|store| {
             let location = blamed(store, Role::Present, tables, symbols, libraries);
@@ -261,7 +284,8 @@ impl Named {
             let frames = blame::frames(site, Role::Flush, tables, symbols);
             frames.into_iter().find(|frame| frame.function.is_some() && frame.function == function)
         });
-        Named { missing, present, recovery, paths, repair, fence_before, flushed_at }
+        let repair = repair.filter(|_| !is_within_call);
+        Named { missing, present, recovery, paths, repair, fence_before, flushed_at, is_within_call }
     }
 
     /// The guilty line first.
@@ -333,10 +357,10 @@ impl Named {
     /// Keys of an update that can be torn.
     fn update_keys(&self, cause: &RootCause) -> Vec<String> {
         let mut sides = [&self.present, &self.missing].map(|stores| stores.first().map(place_of));
-        if cause.in_program_order && cause.completes == Completes::Unknown {
+        if is_unknown(cause) || self.is_within_call {
             let at = self.present.first().map(at_line);
             if at.is_some() && at == self.missing.first().map(at_line) {
-                // Between two steps of a loop: whatever else its function updates is another matter.
+                // Between two steps of a loop, or of a call: whatever else its function updates is another matter.
                 return at.into_iter().collect();
             }
             // What comes next need not be what it lacks.
@@ -353,8 +377,7 @@ impl Named {
 
     /// Keys by which only updates of which less is known find this one.
     fn open_keys(&self, cause: &RootCause) -> Vec<String> {
-        let is_known = !cause.in_program_order || cause.completes != Completes::Unknown;
-        if cause.class != Class::Atomicity || is_order_of_lines(cause) || !is_known {
+        if cause.class != Class::Atomicity || is_order_of_lines(cause) || is_unknown(cause) || self.is_within_call {
             return Vec::new();
         }
         let lines = self.present.first().into_iter().chain(self.missing.first()).map(at_line);

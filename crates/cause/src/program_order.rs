@@ -5,6 +5,7 @@ use crash::image::{CrashImage, LineBytes};
 use crash::recovery::Recovery;
 use crash::view::PointView;
 use crash::walk::{Rules, Walk};
+use finding::blame;
 use finding::finding::Class;
 use persistency::line::{LINE_BYTES, LineId};
 use trace::event::{EventId, EventKind};
@@ -26,6 +27,8 @@ const EVENTS_BACK: u64 = 20_000;
 const STORES: usize = 24;
 /// Stores that are named on one side.
 const NAMED: usize = 4;
+/// Among so many, those that are named.
+const LOOKED_AT: usize = 256;
 
 /// The program's own order of stores leads through a state that recovery fails on: before the event `at`.
 pub fn in_program_order<R: Recovery>(
@@ -71,8 +74,7 @@ pub fn in_program_order<R: Recovery>(
     }
     match places.completion(at, &newest) {
         Ok(Completion::Without(complete)) => {
-            let missing = store_history::stores_in(reader, at, complete, NAMED)?;
-            Ok(answer(Class::Ordering, missing, present))
+            Ok(answer(Class::Ordering, needed(reader, at, complete)?, present))
         }
         Ok(Completion::With(store)) => {
             let completes = match places.alone(at, &store) {
@@ -87,6 +89,15 @@ pub fn in_program_order<R: Recovery>(
         }
         Err(error) => Err(error),
     }
+}
+
+/// The stores that should have come before. What a PM library stores for itself, such as its undo log, says less than a store of the program.
+fn needed(reader: &TraceReader, from: EventId, to: EventId) -> Result<Vec<StoreInfo>, ReadError> {
+    let libraries = blame::pm_library_modules(reader.tables());
+    let stores = store_history::stores_in(reader, from, to, LOOKED_AT)?;
+    let is_own = |store: &&StoreInfo| !libraries.get(store.site.pc.module.0 as usize).is_some_and(|library| *library);
+    let own: Vec<StoreInfo> = stores.iter().filter(is_own).take(NAMED).copied().collect();
+    Ok(if own.is_empty() { stores.into_iter().take(NAMED).collect() } else { own })
 }
 
 fn is_again(later: &StoreInfo, store: &StoreInfo) -> bool {

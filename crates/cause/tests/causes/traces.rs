@@ -8,6 +8,8 @@ pub struct Step {
     site: u64,
     /// Where the program calls the C library, if the instruction is one of the library's.
     called_at: Option<u64>,
+    /// The call that led there in the program itself.
+    reached_by: Option<u64>,
     thread: u32,
     what: What,
 }
@@ -40,10 +42,15 @@ impl Step {
     pub fn called_at(self, site: u64) -> Step {
         Step { called_at: Some(site), ..self }
     }
+
+    /// The same on the path of this call.
+    pub fn reached_by(self, call: u64) -> Step {
+        Step { reached_by: Some(call), ..self }
+    }
 }
 
 fn step(site: u64, what: What) -> Step {
-    Step { site, called_at: None, thread: 0, what }
+    Step { site, called_at: None, reached_by: None, thread: 0, what }
 }
 
 pub fn store(site: u64, line: u64, value: u64) -> Step {
@@ -129,9 +136,10 @@ pub fn record(steps: &[Step]) -> Recorded {
             What::Fsync => EventKind::Fsync { pool: PoolId(0), data_only: false },
         };
         let mut call = |site| writer.context(ContextId(0), CodeAddr { module: program, addr: pc(site) }, false);
-        let (module, context) = match step.called_at {
-            Some(site) => (library, call(site)),
-            None => (program, ContextId(0)),
+        let (module, context) = match (step.called_at, step.reached_by) {
+            (Some(site), _) => (library, call(site)),
+            (None, Some(site)) => (program, call(site)),
+            (None, None) => (program, ContextId(0)),
         };
         let pc = CodeAddr { module, addr: pc(step.site) };
         writer.push(&Event { thread: ThreadId(step.thread), context, pc, kind }).unwrap();
