@@ -1,9 +1,12 @@
 //! FP0101, FP0102, FP0103 and FP0301: what never became durable.
 
+use finding::finding::Title;
+use finding::note::Note;
+use finding::severity::Severity;
 use persistency::model::{Fences, ModelKind};
 use trace::event::*;
 
-use crate::program::{BASE, LIBRARY, Program, place};
+use crate::program::{BASE, LIBRARY, POOL, Program, place};
 
 #[test]
 fn fp0101_a_store_after_the_last_flush_of_its_line() {
@@ -82,6 +85,18 @@ fn fp0103_a_non_temporal_store_without_a_fence() {
 fn fp0301_data_whose_line_is_never_flushed() {
     Program::new().store(1, 0).persist(2, 0).store(4, 64).finds(&[("FP0301", 4)]);
     Program::new().store(1, 0).persist(2, 0).store(4, 64).persist(5, 64).is_clean();
+}
+
+/// Files of locks are recognised by their names. That the data is not needed, the trace cannot tell.
+#[test]
+fn fp0301_names_the_file_and_does_not_say_what_the_data_is_for() {
+    let found = Program::new().store(1, 0).findings();
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert_eq!((found[0].rule.as_str(), found[0].severity), ("FP0301", Severity::Warning));
+    assert_eq!(found[0].notes, [Note::InFile { name: POOL.to_owned() }]);
+    let Title::Rule(words) = &found[0].title else { panic!("{found:?}") };
+    let claims = ["transient", "volatile", "DRAM", "need"];
+    assert!(words.contains("never flushed") && !claims.iter().any(|claim| words.contains(claim)), "{words}");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A tiny program: events in order, each with the address of its instruction, which is how findings name it.
 
 use finding::blame::Libraries;
+use finding::finding::Finding;
 use finding::severity::{Level, Severity};
 use lint::lint::{LintError, Options, Pass};
 use lint::registry::Settings;
@@ -27,6 +28,9 @@ enum Owned {
 
 /// Instructions from here on are those of libpmemobj.
 pub const LIBRARY: u64 = 0x1000;
+
+/// The pool's file.
+pub const POOL: &str = "/pm/pool";
 
 /// Where the pool is mapped.
 pub const BASE: u64 = 0x7000_0000_0000;
@@ -146,12 +150,24 @@ impl Program {
         })
     }
 
+    /// What a report would say.
+    pub fn findings(&mut self) -> Vec<Finding> {
+        let found = self.passed(|pass| {
+            let lost = pass.lost();
+            pass.judge(&lost)?;
+            Ok(pass.findings(&Libraries::default()))
+        });
+        found.expect("no rule fails")
+    }
+
     fn passed<T>(&mut self, end: impl FnOnce(&mut Pass<'_>) -> Result<T, LintError>) -> Result<T, LintError> {
         let library = CodeModule { path: "/usr/lib/libpmemobj.so.1".to_owned(), ..CodeModule::default() };
+        let mut pool = Pool::default();
+        POOL.clone_into(&mut pool.info.path);
         let tables = Tables {
             modules: vec![CodeModule::default(), library],
             contexts: vec![ContextNode::default()],
-            pools: vec![Pool::default()],
+            pools: vec![pool],
             watches: self.watches.iter().map(|symbol| (*symbol).to_owned()).collect(),
             ..Tables::default()
         };

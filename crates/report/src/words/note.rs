@@ -97,3 +97,17 @@ fn condition_words(condition: Condition, first: &str, second: &str) -> String {
     };
     format!("the state breaks a condition inferred from the run ({name}): {why}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// That data is never needed, no check can tell: it speaks of this workload.
+    #[test]
+    fn what_no_state_needs_is_not_called_needless() {
+        let words = note(&Note::NotNeeded { states: 12 });
+        assert!(words.starts_with("12 crash states checked") && words.contains("this workload never"), "{words}");
+        assert!(!["transient", "volatile", "DRAM"].iter().any(|claim| words.contains(claim)), "{words}");
+        assert_eq!(note(&Note::InFile { name: "/run/app.lock".to_owned() }), "the data lies in /run/app.lock");
+    }
+}

@@ -124,6 +124,19 @@ mod tests {
         assert!(what.starts_with("two stores to `count`"), "{what}");
     }
 
+    #[test]
+    fn never_is_said_only_where_no_flush_follows() {
+        let store = stored(None);
+        let (never, _) = words(&BrokenPromise::Durable { store: store.clone() });
+        assert!(never.contains("never made durable"), "{never}");
+        let [late, by_accident] =
+            [BrokenPromise::DurableInTime { store: store.clone() }, BrokenPromise::DurableOnPurpose { store }]
+                .map(|promise| words(&promise).0);
+        assert!(late.ends_with("becomes durable too late"), "{late}");
+        assert!(by_accident.contains("a later flush that is for another store"), "{by_accident}");
+        assert!(!late.contains("never") && !by_accident.contains("never"), "{late} {by_accident}");
+    }
+
     /// The steps of a loop.
     #[test]
     fn two_stores_of_one_place_are_told_apart_by_their_bytes() {
