@@ -313,15 +313,15 @@ impl<'a, R: Recovery> Worker<'a, R> {
         outcome.failing.iter().for_each(|failing| evaluator.remember(&failing.state, failing.verdict.clone()));
         for number in states {
             reach(number);
-            let failing = &outcome.failing[number];
+            let (failing, point) = (&outcome.failing[number], &outcome.point);
             evaluator.allowance = if (allowance.is_over)() { 0 } else { allowance.runs_per_cause };
-            match known.explains(reader, &self.codes, &mut evaluator, &outcome.point, failing) {
+            match known.explains(reader, &self.codes, &mut evaluator, point, failing) {
                 Ok(Explanation::Known(cause)) => {
                     analysis.causes[cause].explains += 1;
                     analysis.causes[cause].seen_at(outcome.point.at);
                 }
                 Ok(Explanation::Open(_)) if analysis.causes.len() >= allowance.causes => analysis.unexplained += 1,
-                Ok(Explanation::Open(state)) => match new(reader, rules, &mut evaluator, &outcome.point, failing, state) {
+                Ok(Explanation::Open(state)) => match new(reader, rules, &mut evaluator, point, failing, state) {
                     Ok(mut cause) => {
                         if assumes {
                             self.without.advance_to(outcome.point.at)?;
@@ -330,7 +330,7 @@ impl<'a, R: Recovery> Worker<'a, R> {
                         if fails_in_order && cause.in_program_order {
                             self.streak = Some(analysis.causes.len());
                         }
-                        let around = around(reader, &outcome.point, failing)?;
+                        let around = around(reader, point, failing)?;
                         known.add(&self.codes, &view, &cause, around, analysis.causes.len());
                         analysis.causes.push(cause);
                     }

@@ -62,7 +62,8 @@ pub fn explain(
             let sides = named_cause.missing.first().zip(named_cause.present.first());
             sides.is_some_and(|(missing, present)| same_line(&missing.location, &present.location))
         };
-        if named_cause.is_within_call && cause.class == Class::Ordering || cause.program_order_is_wrong && is_one_line() {
+        if named_cause.is_within_call && cause.class == Class::Ordering || cause.program_order_is_wrong && is_one_line()
+        {
             // Inside one call of a library: its caller cannot put that in order.
             cause.class = Class::Atomicity;
             cause.program_order_is_wrong = false;
@@ -71,9 +72,8 @@ pub fn explain(
     }
     // A store that is never made durable comes too late as well: one finding, about the worse. Updates of which it is known what completes them
     // come before those of which it is not.
-    named.sort_by_key(|(_, cause, named)| {
-        (cause.class != Class::Durability, is_unknown(cause) || named.is_within_call)
-    });
+    named
+        .sort_by_key(|(_, cause, named)| (cause.class != Class::Durability, is_unknown(cause) || named.is_within_call));
     for (number, cause, named) in named {
         let keys = named.keys(&cause);
         let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
@@ -181,13 +181,20 @@ fn is_step(update: &Explained, causes: &[RootCause]) -> bool {
     update.finding.class == Class::Atomicity && update.causes.iter().any(|&number| causes[number].in_program_order)
 }
 
-/// Is what is lost in `order` all that `update` lacks after a crash in the middle of it? No fence helps there.
+/// Is what is lost in `order` all that `update` lacks after a crash in the middle of it? No fence helps there. What is lost after everything else is
+/// there need not be all that it lacks at other times.
 fn lacks_only_what(update: &Explained, order: &Explained, causes: &[RootCause]) -> bool {
     let code = |store: &StoreInfo| store.site.pc;
     let is_late = |cause: &&RootCause| cause.class == Class::Ordering && !cause.program_order_is_wrong;
     let lost = || order.causes.iter().map(|&number| &causes[number]).filter(is_late).flat_map(|cause| &cause.missing);
-    let alone = |cause: &&RootCause| cause.completes == Completes::Alone;
-    let mut ends = update.causes.iter().map(|&number| &causes[number]).filter(alone).flat_map(|cause| &cause.missing);
+    let is_last = order.finding.failure.as_deref().is_some_and(|failure| failure.present.is_empty());
+    let completes = |cause: &&RootCause| match cause.completes {
+        Completes::Alone => true,
+        Completes::Last => is_last,
+        Completes::Unknown => false,
+    };
+    let mut ends =
+        update.causes.iter().map(|&number| &causes[number]).filter(completes).flat_map(|cause| &cause.missing);
     ends.any(|end| lost().next().is_some() && lost().all(|store| code(store) == code(end)))
 }
 
@@ -282,7 +289,11 @@ impl Named {
         let function = missing.first().and_then(|store| store.location.function.clone());
         let flushed_at = cause.flushed_at.and_then(|site| {
             let frames = blame::frames(site, Role::Flush, tables, symbols);
-            frames.into_iter().find(|frame| frame.function.is_some() && frame.function == function)
+            let own = frames.iter().position(|frame| frame.function.is_some() && frame.function == function)?;
+            // A function that it calls, such as a commit, flushes and has the next store, too: the fence belongs there.
+            let inner = fence_before.as_ref().and_then(|store| store.location.function.clone());
+            let is_inner = inner.is_some() && frames[..own].iter().any(|frame| frame.function == inner);
+            (!is_inner).then(|| frames[own].clone())
         });
         let repair = repair.filter(|_| !is_within_call);
         Named { missing, present, recovery, paths, repair, fence_before, flushed_at, is_within_call }

@@ -73,9 +73,7 @@ pub fn in_program_order<R: Recovery>(
         return Ok(answer(Class::Atomicity, next, present));
     }
     match places.completion(at, &newest) {
-        Ok(Completion::Without(complete)) => {
-            Ok(answer(Class::Ordering, needed(reader, at, complete)?, present))
-        }
+        Ok(Completion::Without(complete)) => Ok(answer(Class::Ordering, needed(reader, at, complete)?, present)),
         Ok(Completion::With(store)) => {
             let completes = match places.alone(at, &store) {
                 Ok(true) => Completes::Alone,

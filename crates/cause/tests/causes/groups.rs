@@ -258,6 +258,20 @@ fn what_is_put_back_is_no_side_of_another_cause() {
     assert!(causes.iter().all(|cause| cause.class == Class::Ordering), "{causes:#?}");
 }
 
+/// Three words are set one by one; the last of them is flushed late, too. A fence there leaves the update as it is.
+#[test]
+fn the_loss_of_what_completes_an_update_is_part_of_it() {
+    fn all_or_none(word: Words<'_>) -> Option<&'static str> {
+        (word(1) != word(2) || word(1) != word(3)).then_some("exit 1")
+    }
+    let late = [&[store(3, 3, 1)][..], &durable(4, 4), &[store(5, 5, 1), clwb(6, 3), fence(7)]].concat();
+    let recorded = record(&[&durable(1, 1)[..], &durable(2, 2), &late].concat());
+    let classes: BTreeSet<&str> = causes(&recorded, all_or_none).iter().map(|cause| cause.class.name()).collect();
+    assert!(classes.contains("ordering") && classes.contains("atomicity"), "{classes:?}");
+    let found = named(&recorded, all_or_none);
+    assert_eq!(found.iter().map(|one| one.finding.class).collect::<Vec<_>>(), [Class::Atomicity], "{found:#?}");
+}
+
 /// What the title says of a lost store: "never" is wrong where a later flush, meant for another store, makes it durable.
 #[test]
 fn a_store_that_a_later_flush_makes_durable_is_not_told_as_never_durable() {
