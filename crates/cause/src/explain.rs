@@ -124,14 +124,14 @@ fn join_orders(all: &mut Vec<Explained>, causes: &[RootCause]) {
             && explained.causes.iter().any(|&number| causes[number].program_order_is_wrong)
     };
     let early: Vec<Location> = all.iter().filter(|explained| too_early(explained)).filter_map(came_first).collect();
-    // Of a loop, or if nothing is known but what came next.
+    // Of a loop, or if no more is known than the store that came next.
     let is_vague = |explained: &Explained| {
-        let pair = explained.finding.failure.as_deref().map(|failure| (&failure.present, &failure.missing));
-        let same = pair.is_some_and(|(present, missing)| {
-            present.first().zip(missing.first()).is_some_and(|(one, other)| same_line(&one.location, &other.location))
-        });
+        let failure = explained.finding.failure.as_deref();
+        let Some(next) = failure.and_then(|failure| failure.missing.first()) else { return false };
+        let there = failure.and_then(|failure| failure.present.first());
         is_step(explained, causes)
-            && (same || explained.causes.iter().all(|&number| is_unknown(&causes[number])))
+            && (there.is_some_and(|there| same_line(&there.location, &next.location))
+                || explained.causes.iter().all(|&number| is_unknown(&causes[number])))
             && early.iter().any(|store| same_line(store, explained.finding.guilty()))
     };
     for update in all.extract_if(.., |explained| is_vague(explained)).collect::<Vec<_>>() {

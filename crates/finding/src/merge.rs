@@ -6,7 +6,7 @@
 //! A store of which its transaction knows nothing breaks recovery in several ways: it can be lost, it can be there although the transaction is
 //! undone, and it can spoil what the library does for the same function. Only the first of these failures is told.
 
-use crate::finding::{Also, Class, Finding, Location, Role};
+use crate::finding::{Also, Class, Finding, FindingId, Location, Role};
 use crate::note::Note;
 use crate::pmdk::on_own_account;
 
@@ -21,13 +21,25 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
     let (mut all, mut misuse): (Vec<Finding>, Vec<Finding>) =
         findings.into_iter().partition(|finding| finding.failure.is_some() || rank(finding).is_none());
     misuse.sort_by_key(rank);
+    // Stores without a log, and the findings that they went to.
+    let mut without_log: Vec<(Location, FindingId)> = Vec::new();
     for finding in one_flush(misuse) {
         if finding.rule == UNLOGGED {
             one_failure(&mut all, &finding);
         }
-        let taker = all.iter().position(|known| is_same_bug(known, &finding));
+        let of_store = || {
+            let own = |(store, _): &&(Location, FindingId)| same_place(store, finding.guilty());
+            let (_, id) = without_log.iter().find(own).filter(|_| LOST.contains(&finding.rule.as_str()))?;
+            all.iter().position(|known| known.id == *id)
+        };
+        let taker = all.iter().position(|known| is_same_bug(known, &finding)).or_else(of_store);
         match taker {
-            Some(taker) => take_in(&mut all[taker], finding),
+            Some(taker) => {
+                if finding.rule == UNLOGGED {
+                    without_log.push((finding.guilty().clone(), all[taker].id.clone()));
+                }
+                take_in(&mut all[taker], finding);
+            }
             None => all.push(finding),
         }
     }
@@ -167,7 +179,7 @@ mod tests {
 
     use super::*;
     use crate::failure::CrashFailure;
-    use crate::finding::{CallPath, FindingId, Title};
+    use crate::finding::{CallPath, Title};
     use crate::severity::Severity;
 
     fn at(role: Role, line: u32) -> Location {
@@ -258,6 +270,10 @@ mod tests {
         assert_eq!(merged(vec![lost(), early(9)]), ["FP0601", "FP0603"]);
         let other = || failure("FP0601", Class::Durability, vec![at(Role::Missing, 9)]);
         assert_eq!(merged(vec![lost(), other(), unlogged()]), ["FP0601+FP0402", "FP0601"]);
+        // That the store is never flushed goes with it, whether it was lost or there too early.
+        let unflushed = || misuse("FP0101", vec![at(Role::Store, 7)]);
+        assert_eq!(merged(vec![early(9), unlogged(), unflushed()]), ["FP0603+FP0402+FP0101"]);
+        assert_eq!(merged(vec![early(9), unflushed()]), ["FP0603", "FP0101"]);
         // Between two stores that the library makes for the program's lines 4 and 5.
         let inside = |library: &str, function: &str| {
             let call = |role, line| {
