@@ -29,6 +29,8 @@ mod layout;
 mod lock;
 #[path = "../../probe/src/map.rs"]
 mod map;
+#[path = "../../probe/src/translate/marks.rs"]
+mod marks;
 
 mod call_paths;
 mod emitted_code;

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use crate::glob;
 use crate::layout::alias;
 use crate::map::U64Map;
+use crate::marks::{Flavour, Mark, Marks};
 
 /// SplitMix64: the same numbers in every run.
 struct Numbers(u64);
@@ -77,4 +78,46 @@ fn an_alias_of_an_alias_is_the_address() {
         assert_ne!(alias(address), address);
         assert_eq!(alias(alias(address)), address);
     }
+}
+
+/// Marks as a block could have them: mostly of copied instructions, some of everything else.
+fn some_marks(numbers: &mut Numbers) -> Vec<Mark> {
+    let flavours = [Flavour::Clean, Flavour::Spilled, Flavour::SpilledT1, Flavour::Alias, Flavour::Busy];
+    let mut mark = Mark { at: 0, flavour: Flavour::Busy, reg: 0, pc: 0 };
+    let mut marks = Vec::new();
+    for _ in 0..numbers.next() % 200 {
+        let step = (numbers.next() % 15 + 1) as u16;
+        mark = match numbers.next() % 4 {
+            0 => Mark {
+                at: mark.at + (numbers.next() % 300 + 1) as u16,
+                flavour: flavours[(numbers.next() % 5) as usize],
+                reg: [0, 2, 15, 0xff][(numbers.next() % 4) as usize],
+                pc: [numbers.next() as i32, mark.pc - 40, i32::MIN, i32::MAX][(numbers.next() % 4) as usize],
+            },
+            _ => Mark { at: mark.at + step, flavour: Flavour::Clean, reg: 0, pc: mark.pc.wrapping_add(step.into()) },
+        };
+        marks.push(mark);
+    }
+    marks
+}
+
+#[test]
+fn packed_marks_are_the_marks() {
+    let mut numbers = Numbers(2);
+    for _ in 0..2_000 {
+        let marks = some_marks(&mut numbers);
+        let packed = Marks::pack(&marks);
+        assert_eq!(packed.iter().collect::<Vec<_>>(), marks);
+        for _ in 0..20 {
+            let at = (numbers.next() % 8_000) as u16;
+            assert_eq!(packed.at(at), marks.iter().rfind(|mark| mark.at <= at).copied(), "at {at}");
+        }
+    }
+}
+
+#[test]
+fn a_mark_of_a_copied_instruction_takes_one_byte() {
+    let marks: Vec<_> =
+        (1..=90).map(|n| Mark { at: 4 * n, flavour: Flavour::Clean, reg: 0, pc: 4 * i32::from(n) }).collect();
+    assert_eq!(Marks::pack(&marks).bytes(), 90);
 }

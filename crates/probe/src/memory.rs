@@ -143,6 +143,22 @@ unsafe impl GlobalAlloc for Heap {
         block
     }
 
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
+        if layout.size() >= LARGE && new_size > layout.size() {
+            return crate::load::space::grow_engine(block as u64, layout.size() as u64, new_size as u64) as *mut u8;
+        }
+        // SAFETY: the alignment is the old one's; `new_size` is not zero and does not overflow, as the caller promises.
+        let new = unsafe { self.alloc(Layout::from_size_align_unchecked(new_size, layout.align())) };
+        if !new.is_null() {
+            // SAFETY: both blocks have that many bytes; the old one is the caller's to give back.
+            unsafe {
+                new.copy_from_nonoverlapping(block, layout.size().min(new_size));
+                self.dealloc(block, layout);
+            }
+        }
+        new
+    }
+
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if layout.size() >= LARGE {
             return crate::load::space::unmap_engine(block as u64, layout.size() as u64);

@@ -6,10 +6,10 @@ use wire::cover;
 
 use crate::layout;
 use crate::thread::Thread;
-use crate::translate::block::Flavour;
 use crate::translate::build::{Builder, Instruction, slot_t0};
 use crate::translate::emit::{RCX, RDX};
 use crate::translate::live;
+use crate::translate::marks::Flavour;
 
 /// The conditional jump at `i` was just emitted, with its displacement at `at`: counts both ways.
 pub fn conditional(b: &mut Builder<'_>, i: Instruction, at: u64, target: u64) {

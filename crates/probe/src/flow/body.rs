@@ -12,12 +12,12 @@ use super::buffer::{AHEAD, Buffer};
 use super::cut::BlockEntry;
 use crate::ring;
 use crate::thread::Thread;
-use crate::translate::block::Flavour;
 use crate::translate::branch::{self, After};
 use crate::translate::build::{Builder, Instruction, MAX_INSTRUCTIONS};
 use crate::translate::emit::Reg;
 use crate::translate::guarded::UnderEngineLock;
 use crate::translate::instrumented::{self, NO_REG};
+use crate::translate::marks::Flavour;
 use crate::translate::{code, emulate, marked, watch};
 
 /// Registers that may be put away, in order of preference: those that code uses least come first. Never rsp and rbp: call

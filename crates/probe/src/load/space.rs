@@ -50,6 +50,20 @@ pub fn map_engine(len: u64) -> u64 {
     }
 }
 
+/// A larger block with the content of this one, which is given back. The pages move: no byte is copied. 0: no memory.
+pub fn grow_engine(start: u64, len: u64, new_len: u64) -> u64 {
+    const MAYMOVE_TO: u64 = 1 | 2;
+    let whole = |len: u64| (len + PAGE - 1) & !(PAGE - 1);
+    let to = map_engine(new_len);
+    // SAFETY: both are blocks of the engine's own; its owner gives back the old one, and nobody has the new one yet.
+    let answer = unsafe { raw!(nr::MREMAP, start, whole(len), whole(new_len), MAYMOVE_TO, to) };
+    if answer != to as i64 {
+        return 0;
+    }
+    forget_engine(start, len);
+    to
+}
+
 /// Gives back what [`map_engine`] gave.
 pub fn unmap_engine(start: u64, len: u64) {
     let len = (len + PAGE - 1) & !(PAGE - 1);

@@ -4,33 +4,8 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use super::guarded::UnderEngineLock;
+use super::marks::Marks;
 use crate::map::U64Map;
-
-/// What a machine address in a block means (see [`super::locate`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Flavour {
-    /// The program's registers are in the machine; the instruction at pc is next.
-    Clean,
-    /// As clean, but one register is in the spill slot `t0`.
-    Spilled,
-    /// The same with the slot `t1`.
-    SpilledT1,
-    /// The instruction's own access to the alias: the register is in `t0`, flags may be in `t2`.
-    Alias,
-    /// Inside instrumentation.
-    Busy,
-}
-
-/// From `at` (offset in the block's code) on, this holds, up to the next mark.
-#[derive(Clone, Copy, Debug)]
-pub struct Mark {
-    pub at: u16,
-    pub flavour: Flavour,
-    pub reg: u8,
-    /// pc relative to the block's.
-    pub pc: i32,
-}
 
 #[derive(Debug)]
 pub struct Block {
@@ -44,7 +19,9 @@ pub struct Block {
     pub indirect: u64,
     /// Displacement of the jump to the next block with the same table index; 0 without `indirect`.
     pub chain: u64,
-    pub marks: Box<[Mark]>,
+    /// Is it in the chain for its table index, so that indirect branches find it?
+    pub is_in_table: bool,
+    pub marks: Marks,
     /// First exit that is linked to this block (see `link::Exit::next`); `NONE` if none.
     pub incoming: u32,
     pub dead: bool,
@@ -125,7 +102,7 @@ pub fn on_page(page: u64) -> Vec<u32> {
 /// The live blocks that contain the instruction at `pc`.
 pub fn with_instruction(pc: u64) -> Vec<u32> {
     let mut found = on_page(pc >> 12);
-    let has = |block: &mut Block| block.marks.iter().any(|m| block.pc.wrapping_add_signed(m.pc as i64) == pc);
+    let has = |block: &mut Block| block.marks.iter().any(|mark| block.pc.wrapping_add_signed(i64::from(mark.pc)) == pc);
     found.retain(|&number| with(number, has));
     found
 }

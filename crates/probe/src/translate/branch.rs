@@ -6,12 +6,12 @@ use core::mem::offset_of;
 use isa::scan::Class;
 
 use super::arena::trampoline;
-use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
 use super::code::Bytes;
 use super::emit::{RCX, RDX};
 use super::instrumented;
 use super::live::relative_target;
+use super::marks::Flavour;
 use crate::thread::Thread;
 use crate::{cover, layout};
 

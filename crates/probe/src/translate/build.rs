@@ -8,9 +8,10 @@ use core::mem::offset_of;
 use isa::scan::{Class, Scan, scan};
 
 use super::arena::{self, trampoline};
-use super::block::{self, Block, Flavour, Mark};
-use super::code::Bytes;
+use super::block::{self, Block};
+use super::code::{Bytes, Window};
 use super::emit::{self, Emit, RCX, RDX, Reg};
+use super::marks::{Flavour, Mark, Marks};
 use super::{branch, code, emulate, instrumented, link, marked, order, watch};
 use crate::thread::Thread;
 
@@ -121,7 +122,8 @@ pub fn build(thread: &mut Thread, pc: u64, indirect: bool) -> u32 {
         entry,
         indirect: indirect_at,
         chain,
-        marks: marks.into_boxed_slice(),
+        is_in_table: false,
+        marks: Marks::pack(&marks),
         incoming: block::NONE,
         dead: false,
         arena: index as u32,
@@ -141,8 +143,8 @@ impl<'a> Builder<'a> {
             emit,
             code,
             pc,
-            marks: Vec::with_capacity(32),
-            exits: Vec::with_capacity(8),
+            marks: Vec::with_capacity(128),
+            exits: Vec::with_capacity(16),
             literals: Vec::new(),
             tails: Vec::new(),
             path_known: false,
@@ -198,11 +200,12 @@ impl<'a> Builder<'a> {
         // Direct jumps that were followed: never into the same block twice.
         let mut followed: [u64; 8] = [0; 8];
         let mut hops = 0;
+        let mut window = Window::default();
         if watch::is_return(pc) {
             watch::emit_return(self, pc);
         }
         for _ in 0..MAX_INSTRUCTIONS {
-            let Some(bytes) = code::bytes(pc) else {
+            let Some(bytes) = window.bytes(pc) else {
                 return emulate::emit(self, pc, pc, emulate::What::NoCode);
             };
             if crate::pm::is_pm(pc) {

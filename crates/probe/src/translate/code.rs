@@ -44,6 +44,16 @@ pub struct Bytes {
     len: u8,
 }
 
+impl Bytes {
+    /// As many as an instruction can have.
+    fn whole([low, high]: [u64; 2]) -> Bytes {
+        let mut bytes = [0; 16];
+        bytes[..8].copy_from_slice(&low.to_le_bytes());
+        bytes[8..].copy_from_slice(&high.to_le_bytes());
+        Bytes { bytes, len: LONGEST as u8 }
+    }
+}
+
 impl From<&[u8]> for Bytes {
     /// At most 16 of them: no instruction is longer than 15.
     fn from(from: &[u8]) -> Bytes {
@@ -64,7 +74,36 @@ impl Deref for Bytes {
 /// The bytes of the instruction at `pc`: at most 15, fewer where executable memory ends. `None`: not executable, or not there (a
 /// file may have become shorter).
 pub fn bytes(pc: u64) -> Option<Bytes> {
-    let mut end = region_at(pc)?.end;
+    Window::default().bytes(pc)
+}
+
+/// A part of the program's executable memory, for reading many instructions. It is right as long as the engine lock is held.
+#[derive(Debug, Default)]
+pub struct Window {
+    start: u64,
+    end: u64,
+}
+
+impl Window {
+    /// As [`bytes`].
+    #[inline]
+    pub fn bytes(&mut self, pc: u64) -> Option<Bytes> {
+        if pc < self.start || pc + 16 > self.end {
+            let region = region_at(pc)?;
+            (self.start, self.end) = (region.start, region.end);
+        }
+        if pc + 16 <= self.end
+            && let Some(words) = peek::pair(pc)
+        {
+            return Some(Bytes::whole(words));
+        }
+        at_the_end(pc, self.end)
+    }
+}
+
+/// The bytes of an instruction near the end of a region, or of one that cannot be read whole.
+#[cold]
+fn at_the_end(pc: u64, mut end: u64) -> Option<Bytes> {
     while end < pc + LONGEST {
         match region_at(end) {
             Some(next) => end = next.end,
@@ -72,12 +111,9 @@ pub fn bytes(pc: u64) -> Option<Bytes> {
         }
     }
     if end >= pc + 16
-        && let Some([low, high]) = peek::pair(pc)
+        && let Some(words) = peek::pair(pc)
     {
-        let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&low.to_le_bytes());
-        bytes[8..].copy_from_slice(&high.to_le_bytes());
-        return Some(Bytes { bytes, len: LONGEST as u8 });
+        return Some(Bytes::whole(words));
     }
     let mut found = Bytes { bytes: [0; 16], len: 0 };
     for at in pc..end.min(pc + LONGEST) {

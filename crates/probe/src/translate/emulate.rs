@@ -7,8 +7,8 @@ use isa::scan::Class;
 use wire::control::option;
 
 use super::arena::trampoline;
-use super::block::Flavour;
 use super::build::{Builder, Instruction};
+use super::marks::Flavour;
 use crate::ring::control;
 use crate::thread::Thread;
 

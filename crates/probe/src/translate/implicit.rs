@@ -12,9 +12,9 @@ use isa::effect::{Effect, Form, How, LoadForm, StateArea, StringAt, effect, load
 use wire::record::{Header, kind};
 
 use super::arena::trampoline;
-use super::block::Flavour;
 use super::build::{Builder, Instruction};
 use super::emit::RSP;
+use super::marks::Flavour;
 use super::{instrumented, marked, watch, written};
 use crate::layout::alias;
 use crate::ring;

@@ -12,10 +12,10 @@ use wire::control::Control;
 use wire::record::{kind, store};
 
 use super::arena::trampoline;
-use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RAX, RBP, RBX, RCX, RDI, RDX, RSI, RSP, Reg};
 use super::guarded::UnderEngineLock;
+use super::marks::Flavour;
 use super::{block, implicit, link, live, order};
 use crate::layout;
 use crate::map::U64Map;

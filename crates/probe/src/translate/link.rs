@@ -223,17 +223,23 @@ fn chain(pc: u64) -> Vec<u32> {
 
 /// Puts a block in front of the chain for its table index.
 fn enter_into_table(number: u32) {
-    let (pc, arena, own_chain, indirect) =
-        block::with(number, |block| (block.pc, block.arena, block.chain, block.indirect));
-    if chain(pc).contains(&number) {
+    let (pc, arena, own_chain, indirect, is_in_table) =
+        block::with(number, |block| (block.pc, block.arena, block.chain, block.indirect, block.is_in_table));
+    if is_in_table {
         return;
     }
     // SAFETY: a slot of the table.
     let first = unsafe { slot(pc).read_volatile() };
     // Whoever was first becomes the next of this one, if in reach; else the chain ends at the trampoline, which finds any block.
     let is_block = first != pass::trampoline_miss as *const () as u64;
-    let next = if is_block && emit::reaches(own_chain, first) { first } else { arena::miss(arena) };
-    emit::patch(own_chain, next);
+    let is_linked = is_block && emit::reaches(own_chain, first);
+    if is_block && !is_linked {
+        for member in chain(pc) {
+            block::with(member, |member| member.is_in_table = false);
+        }
+    }
+    emit::patch(own_chain, if is_linked { first } else { arena::miss(arena) });
+    block::with(number, |block| block.is_in_table = true);
     // SAFETY: as above; one aligned word.
     unsafe { slot(pc).write_volatile(indirect) };
 }
@@ -254,7 +260,10 @@ pub fn unlink(number: u32) {
         // SAFETY: a slot of the table; one aligned word.
         unsafe { slot(pc).write_volatile(pass::trampoline_miss as *const () as u64) };
         for member in chain {
-            let (displacement, arena) = block::with(member, |member| (member.chain, member.arena));
+            let (displacement, arena) = block::with(member, |member| {
+                member.is_in_table = false;
+                (member.chain, member.arena)
+            });
             emit::patch(displacement, arena::miss(arena));
         }
     }

@@ -2,7 +2,8 @@
 
 use core::mem::offset_of;
 
-use super::block::{self, Block, Flavour};
+use super::block::{self, Block};
+use super::marks::Flavour;
 use super::{arena, emit::Reg};
 use crate::thread::{Regs, Thread};
 
@@ -30,8 +31,7 @@ fn place_in(block: &Block, rip: u64) -> Option<Where> {
         return Some(Where::Busy);
     }
     let at = (rip - block.code) as u16;
-    let after = block.marks.partition_point(|m| m.at <= at);
-    let Some(mark) = after.checked_sub(1).map(|i| block.marks[i]) else { return Some(Where::Busy) };
+    let Some(mark) = block.marks.at(at) else { return Some(Where::Busy) };
     let pc = block.pc.wrapping_add_signed(mark.pc as i64);
     Some(match mark.flavour {
         // A mark speaks of the instruction right at it. Further in, the sequence has begun, unless it has no other

@@ -19,6 +19,7 @@ pub mod live;
 pub mod loads;
 pub mod locate;
 pub mod marked;
+pub mod marks;
 pub mod order;
 pub mod vector;
 pub mod watch;

@@ -7,11 +7,11 @@ use wire::control::Control;
 use wire::record::{fence, flush, kind};
 
 use super::arena::trampoline;
-use super::block::Flavour;
 use super::build::{Builder, Instruction, slot_t0};
 use super::emit::{RCX, RSP};
 use super::instrumented::{self, NO_REG};
 use super::live;
+use super::marks::Flavour;
 use crate::layout;
 use crate::site;
 use crate::thread::Thread;
