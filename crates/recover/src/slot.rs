@@ -162,6 +162,22 @@ impl Slot {
         }
     }
 
+    /// As [`had_room`](Self::had_room), for runs that may have made the pools anew: is there room for as much as the real ones take, beside what
+    /// the stand-ins have already? A program that reserves its whole pool is refused that where there is less, and takes nothing then.
+    pub fn had_room_for_all(&self) -> Result<(), SlotError> {
+        self.had_room()?;
+        let blocks = |path: &Path| fs::metadata(path).map_or(0, |found| found.blocks() * 512);
+        let wanted = |private: &Private| blocks(&private.pool).saturating_sub(blocks(&private.path));
+        let wanted: u64 = self.pools.iter().map(wanted).sum();
+        match (self.place.room(), self.pools.first()) {
+            (Ok(room), Some(private)) if room < wanted => {
+                let source = io::Error::from_raw_os_error(libc::ENOSPC);
+                Err(SlotError { action: "let a program make", pool: private.pool.clone(), source })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The file that stands for a pool now, if there is one.
     pub fn metadata(&self, pool: PoolId) -> Option<Metadata> {
         fs::metadata(&self.pools.get(pool.0 as usize)?.path).ok()

@@ -326,9 +326,9 @@ impl Runner {
         Ok(answer)
     }
 
-    /// Was there room for what the last run did?
+    /// Was there room for what runs without a crash do, which begin without a pool?
     pub fn had_room(&self) -> Result<(), RunnerError> {
-        Ok(self.slot.had_room()?)
+        Ok(self.slot.had_room_for_all()?)
     }
 
     /// Where among the operations the crash of this image came.

@@ -306,3 +306,52 @@ fn no_room_for_commands() {
     assert!(!ran.err.contains("recorded until then"), "{}", ran.err);
     assert!(ran.out.contains("left /dev/shm: small: filled\n"), "{}", ran.out);
 }
+
+/// PMDK's tree of numbers, one process per operation, its pool in a folder of its own. `mounts`: what a shell does first.
+fn a_tree_after(mounts: &str) -> Option<Ran> {
+    let sandbox = Sandbox::new();
+    let example = EXAMPLES.iter().find(|example| example.name == "btree").expect("it is in the list");
+    let btree = example.build(&sandbox.path("")).expect("the examples of libpmemobj-dev are there");
+    fs::write(sandbox.path("ops"), "i 1 a\ni 2 b\n").expect("writable");
+    for folder in ["pools", "pools/beneath", "small"] {
+        fs::create_dir(sandbox.path(folder)).expect("writable");
+    }
+    let command = format!("{} pools/p {{op}}", btree.display());
+    let quick = ["check", "--no-lint", "--jobs", "1", "--strategy", "program-order", "--ops", "ops", "--op-command"];
+    let fencepost = sandbox.command(&[&quick[..], &[&command]].concat());
+    let mut line = Command::new("unshare");
+    line.args(["-r", "-m", "sh", "-c", &format!("{mounts} && exec \"$@\""), "sh"]).arg(fencepost.get_program());
+    line.args(fencepost.get_args()).current_dir(sandbox.path("")).env("TMPDIR", sandbox.path("small"));
+    let ran = Ran::from(line.output().expect("unshare is installed"));
+    let refused = ["unshare: ", "mount: "].iter().any(|who| ran.err.starts_with(who));
+    (!refused).then_some(ran)
+}
+
+/// libpmemobj reserves its whole pool. Where there is less room than that, it fails, or is killed, and gives back what it took.
+#[test]
+fn a_library_that_is_refused_its_whole_pool() {
+    let with_room = |size: &str| {
+        a_tree_after(&format!(
+            "mount -t tmpfs -o size={size} tmpfs /dev/shm && mount -t tmpfs -o size={size} tmpfs small"
+        ))
+    };
+    for size in ["1m", "3m", "7m"] {
+        let Some(ran) = with_room(size) else { return targets::skip("no mount namespace for a small file system") };
+        ran.expect(2, &["private copy of the pool", "No space left on device", "is there room in /dev/shm or TMPDIR?"]);
+        assert!(!ran.err.contains("not deterministic"), "{size}: {}", ran.err);
+    }
+    let enough = with_room("32m").expect("as before");
+    assert_eq!(enough.code, Some(0), "{}{}", enough.out, enough.err);
+}
+
+/// No private folder is possible there. The pool's file is there from the recording, and a command that looks for it must not find it before it
+/// has made it.
+#[test]
+fn a_file_system_beneath_the_folder_of_a_pool_that_is_not_there_yet() {
+    let Some(ran) = a_tree_after("mount -t tmpfs tmpfs pools/beneath") else {
+        return targets::skip("no mount namespace for a file system");
+    };
+    let told = ["pools/p as it was before it was made", "other file systems are mounted beneath the directory"];
+    ran.expect(2, &told);
+    assert!(!ran.err.contains("not deterministic"), "{}", ran.err);
+}

@@ -18,6 +18,11 @@ pub enum NativeError {
              system allows no private mounts (user namespaces are off)"
     )]
     Swap { path: PathBuf, source: io::Error },
+    #[error(
+        "cannot show {path} as it was before it was made: that takes a private folder in place of {dir}, which this system refuses ({why}); \
+             put the pool into a folder of its own"
+    )]
+    Absent { path: PathBuf, dir: PathBuf, why: String },
     #[error("no program {program} in the PATH of the recovery command; give its path")]
     NoProgram { program: PathBuf },
     #[error("cannot execute {program}: {source}; check the recovery command")]

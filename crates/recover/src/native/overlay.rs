@@ -42,6 +42,11 @@ impl PrivateFolder {
         space.roots().iter().map(of).collect()
     }
 
+    /// Does the crash leave nothing under this path?
+    pub fn lacks(&self, path: &Path) -> bool {
+        path.strip_prefix(&self.dir).is_ok_and(|inside| self.absent.iter().any(|name| name == inside))
+    }
+
     /// Makes the overlay hide what is absent (overlayfs.rst, "whiteouts and opaque directories").
     fn hide(&self) -> io::Result<()> {
         for name in self.absent.iter().filter(|name| fs::symlink_metadata(self.dir.join(name)).is_ok()) {

@@ -212,6 +212,11 @@ fn place(
         }
         isolation.method = Method::Bind;
     }
+    // The lesser ones put a file at the path of every pool, and a program would take that for a pool that it has made.
+    if let Some(pool) = pools.iter().find(|pool| private.iter().any(|folder| folder.lacks(&pool.path))) {
+        let why = isolation.refused.join("; ");
+        return Err(NativeError::Absent { path: pool.path.clone(), dir: pool.dir.clone(), why });
+    }
     if isolation.method == Method::Bind {
         match Bind::prepare(pools) {
             Ok(bind) => return Ok(Box::new(bind)),

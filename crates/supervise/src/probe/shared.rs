@@ -36,7 +36,9 @@ impl Shared {
         let fd = memory_file::create(c"fencepost-control").map_err(os("create a memfd"))?;
         // SAFETY: plain system call on our own descriptor.
         if unsafe { libc::ftruncate(fd.as_raw_fd(), (CONTROL_BYTES + RING_BYTES + notes) as i64) } != 0 {
-            return Err(os("size the control area")(io::Error::last_os_error()));
+            return Err(os("size the control area (is there a limit on the size of files, `ulimit -f`?)")(
+                io::Error::last_os_error(),
+            ));
         }
         let base = map(
             ptr::null_mut(),
