@@ -101,7 +101,8 @@ pub fn run(request: Request<'_>) -> Result<CheckOutcome, CheckError> {
     if request.trace.is_some() || fleet.is_some() {
         recorded.save_conditions(&trace)?;
     }
-    let Recorded { recording, conditions, ended } = recorded;
+    let since = recorded.budget_begins(settings.budget);
+    let Recorded { recording, conditions, .. } = recorded;
     let answers = answers.map(read_back).transpose().map_err(CheckError::Operations)?;
     if recording.interrupted {
         return Err(CheckError::Interrupted);
@@ -132,7 +133,7 @@ pub fn run(request: Request<'_>) -> Result<CheckOutcome, CheckError> {
         fleet,
         repaired: &[],
         conditions: conditions.map(KnownConditions::new),
-        since: ended,
+        since,
     };
     let (mut checked, interrupted) = search.run(stop, &|phase| observer.phase(phase))?;
     let older: Vec<String> =

@@ -181,9 +181,9 @@ impl Search<'_> {
 mod tests {
     use super::*;
 
-    /// Whatever came between the recording and the search counts, and some of the promised time is left to write the result.
+    /// Some of the promised time is left to write the result.
     #[test]
-    fn a_budget_counts_from_the_end_of_the_recording() {
+    fn there_is_a_result_a_quarter_of_the_budget_and_five_seconds_after_it() {
         let since = Instant::now();
         for seconds in [1, 20, 60, 3600] {
             let budget = Duration::from_secs(seconds);
