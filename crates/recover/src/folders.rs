@@ -53,8 +53,7 @@ impl Folders {
     }
 
     fn insert(&mut self, dir: &Path, upper: PathBuf, scratch: Scratch) -> io::Result<&Layer> {
-        let table = fs::read("/proc/self/mountinfo").unwrap_or_default();
-        if hides_mounts(&table, dir) {
+        if !can_be_private(dir) {
             return Err(io::Error::other("other file systems are mounted beneath the directory"));
         }
         // The merged directory has the upper one's permissions.
@@ -107,6 +106,11 @@ impl Folders {
         }
         Ok(())
     }
+}
+
+/// Can the directory be private, as far as other mounts go?
+pub(crate) fn can_be_private(dir: &Path) -> bool {
+    !hides_mounts(&fs::read("/proc/self/mountinfo").unwrap_or_default(), dir)
 }
 
 /// An overlay does not show what is mounted beneath its lower directory.

@@ -15,6 +15,7 @@ use supervise::fork_server::ForkServer;
 use trace::FileTree;
 use trace::event::PoolId;
 
+use crate::folders::can_be_private;
 use crate::pages::{self, Content};
 use crate::place::Place;
 use crate::space::{self, Space};
@@ -83,7 +84,9 @@ impl Slot {
             Place::new(total).map_err(|source| SlotError { action: "make a place for", pool: first, source })?;
         let folders = pools.iter().filter_map(|(path, _)| path.parent()).map(Path::to_owned);
         let names: Vec<String> = files.iter().flat_map(|files| files.names.iter().cloned()).collect();
-        let folders = folders.chain(files.iter().flat_map(|files| files.folders.iter().cloned()));
+        // A working directory that cannot be private would keep the pools' folders in it from being so.
+        let others = files.iter().flat_map(|files| files.folders.iter()).filter(|folder| can_be_private(folder));
+        let folders = folders.chain(others.cloned());
         let space = Space::create(&place.path().join("files"), &space::roots(folders, &names), &names)
             .map_err(failed("make a place beside", pools.first().map_or(Path::new(""), |(path, _)| path)))?;
         let pools = pools

@@ -283,11 +283,14 @@ fn no_room_for_commands() {
     let sandbox = Sandbox::new();
     tally(&sandbox.path(""));
     fs::write(sandbox.path("ops"), "put 1 1\nput 2 2\nsum\n").expect("writable");
-    fs::create_dir(sandbox.path("small")).expect("writable");
+    // Beside what is mounted: a pool in a folder that others are mounted beneath has no private one.
+    for folder in ["small", "pools"] {
+        fs::create_dir(sandbox.path(folder)).expect("writable");
+    }
     let full = |fill: &str| {
         let mount = "mount -t tmpfs -o size=4k tmpfs /dev/shm && mount -t tmpfs -o size=4k tmpfs small";
         let script = format!("{mount} && {fill}; \"$@\"; code=$?; echo left $(ls -A /dev/shm small); exit $code");
-        let line = ["check", "--no-lint", "--jobs", "1", "--ops", "ops", "--op-command", "./tally p {op}"];
+        let line = ["check", "--no-lint", "--jobs", "1", "--ops", "ops", "--op-command", "./tally pools/p {op}"];
         let fencepost = sandbox.command(&line);
         let mut command = Command::new("unshare");
         command.args(["-r", "-m", "sh", "-c", &script, "sh"]).arg(fencepost.get_program()).args(fencepost.get_args());

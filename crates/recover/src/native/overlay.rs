@@ -42,6 +42,10 @@ impl PrivateFolder {
         space.roots().iter().map(of).collect()
     }
 
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// Does the crash leave nothing under this path?
     pub fn lacks(&self, path: &Path) -> bool {
         path.strip_prefix(&self.dir).is_ok_and(|inside| self.absent.iter().any(|name| name == inside))

@@ -213,9 +213,11 @@ fn place(
         isolation.method = Method::Bind;
     }
     // The lesser ones put a file at the path of every pool, and a program would take that for a pool that it has made.
-    if let Some(pool) = pools.iter().find(|pool| private.iter().any(|folder| folder.lacks(&pool.path))) {
-        let why = isolation.refused.join("; ");
-        return Err(NativeError::Absent { path: pool.path.clone(), dir: pool.dir.clone(), why });
+    for pool in pools {
+        if let Some(folder) = private.iter().find(|folder| folder.lacks(&pool.path)) {
+            let (path, dir) = (pool.path.clone(), folder.dir().to_owned());
+            return Err(NativeError::Absent { path, dir, why: isolation.refused.join("; ") });
+        }
     }
     if isolation.method == Method::Bind {
         match Bind::prepare(pools) {
