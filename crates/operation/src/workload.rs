@@ -287,6 +287,13 @@ mod tests {
     }
 
     #[test]
+    fn a_kind_is_the_first_word_whatever_separates_words() {
+        let workload = Workload::new(b"i;177;542\nd,3\n put\t1 2\ns:a=b\n/get/7\ni|1", b"").unwrap();
+        let kinds: Vec<String> = (0..workload.count()).map(|number| workload.kind(number)).collect();
+        assert_eq!(kinds, ["i", "d", "put", "s", "get", "i"]);
+    }
+
+    #[test]
     fn windows_have_parts() {
         let workload = Workload::new(b"a\nb 1 || c\nd", b"q").unwrap().with_windows(" || ").unwrap();
         let parts: Vec<&[u8]> = workload.parts(1).iter().map(|part| workload.slice(part)).collect();
