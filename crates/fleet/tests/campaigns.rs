@@ -123,7 +123,7 @@ fn turned(units: &[Vec<u8>]) -> Fates {
 }
 
 fn work(address: &Address, mirror: &Mirror, jobs: usize, stop: &Arc<AtomicBool>) -> Result<Ended, CrewError> {
-    match Crew::join(address, VERSION, Duration::from_secs(30), stop)? {
+    match Crew::join(address, VERSION, Duration::from_secs(30), stop, &|_| {})? {
         Some(mut crew) => crew.work(mirror, jobs, stop, &|_| {}),
         None => Ok(Ended::Stopped),
     }
@@ -248,7 +248,7 @@ fn another_version_refuses_and_says_so() {
     let Some(redis) = Redis::start() else { return };
     let address = redis.address("version");
     let mut coordinator = coordinator(&address, &Arc::default());
-    let refused = Crew::join(&address, "2", Duration::from_secs(5), &Arc::default()).unwrap_err();
+    let refused = Crew::join(&address, "2", Duration::from_secs(5), &Arc::default(), &|_| {}).unwrap_err();
     assert!(matches!(refused, CrewError::OtherVersion { .. }), "{refused}");
     let mut link = fleet::redis::link::Link::new(&address, Duration::from_secs(5)).unwrap();
     let status = fleet::redis::survey::status(&address, &mut link).unwrap().unwrap();

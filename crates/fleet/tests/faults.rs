@@ -124,7 +124,7 @@ impl Team for Mirror {
 
 fn work() {
     let (address, stop) = (Address::given(&variable("FLEET_URL")).unwrap(), Arc::default());
-    let crew = Crew::join(&address, "1", Duration::from_secs(60), &stop).unwrap();
+    let crew = Crew::join(&address, "1", Duration::from_secs(60), &stop, &|_| {}).unwrap();
     crew.unwrap().work(&Mirror, 1, &stop, &|_| {}).unwrap();
 }
 

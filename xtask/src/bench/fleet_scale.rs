@@ -98,7 +98,7 @@ impl ScaleBench {
         thread::scope(|scope| -> anyhow::Result<()> {
             for _ in 0..workers {
                 scope.spawn(|| {
-                    let crew = Crew::join(&address, "1", Duration::from_secs(60), &stop);
+                    let crew = Crew::join(&address, "1", Duration::from_secs(60), &stop, &|_| {});
                     if let Ok(Some(mut crew)) = crew {
                         let _ = crew.work(&stub, 1, &stop, &|_| {});
                     }

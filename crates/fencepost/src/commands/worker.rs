@@ -10,7 +10,7 @@ use clap::Args;
 use fleet::blob::BlobId;
 use fleet::program::{self, ProgramRuns};
 use fleet::redis::address::Address;
-use fleet::redis::crew::{Blobs, Crew, CrewError, Ended, Performed, Performer, Team};
+use fleet::redis::crew::{Awaited, Blobs, Crew, CrewError, Ended, Performed, Performer, Team};
 use record::stop::StopRequest;
 use supervise::temporary::Temporary;
 
@@ -76,7 +76,17 @@ impl Worker {
     }
 
     fn campaign(&self, address: &Address, stop: &Arc<AtomicBool>) -> Result<Ended, CrewError> {
-        let Some(mut crew) = Crew::join(address, &version(), self.wait, stop)? else { return Ok(Ended::Stopped) };
+        let seconds = self.wait.as_secs();
+        let on_wait = |awaited: Awaited| match awaited {
+            Awaited::Server(why) => render::note(format_args!(
+                "Redis at {} cannot be reached yet ({why}); trying for {seconds} s",
+                address.server()
+            )),
+            Awaited::Campaign => render::note(format_args!("waiting up to {seconds} s for {address} to begin")),
+        };
+        let Some(mut crew) = Crew::join(address, &version(), self.wait, stop, &on_wait)? else {
+            return Ok(Ended::Stopped);
+        };
         let team = match self.team(&crew) {
             Ok(team) => team,
             Err(why) => {

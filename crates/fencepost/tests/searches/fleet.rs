@@ -165,6 +165,18 @@ fn a_worker_with_another_target_refuses() {
 }
 
 #[test]
+fn a_worker_says_what_it_waits_for() {
+    let Some(redis) = Redis::start() else { return };
+    let case = Case::new();
+    let early = case.run(&["worker", &redis.url("nothing"), "--wait", "1s"]);
+    assert_eq!(early.code, Some(2), "{}", early.err);
+    assert!(early.err.starts_with("note: waiting up to 1 s for redis://"), "{}", early.err);
+    let alone = case.run(&["worker", "redis://127.0.0.1:1/nothing", "--wait", "1s"]);
+    assert_eq!(alone.code, Some(2), "{}", alone.err);
+    assert!(alone.err.starts_with("note: Redis at 127.0.0.1:1 cannot be reached yet ("), "{}", alone.err);
+}
+
+#[test]
 fn passwords_are_not_taken_from_the_command_line() {
     let case = Case::new();
     let refused = case.run(&["worker", "redis://:s3cret@127.0.0.1/x"]);

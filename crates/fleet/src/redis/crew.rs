@@ -106,18 +106,33 @@ pub enum Ended {
     OtherJob,
 }
 
+/// What a worker waits for that cannot join at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Awaited {
+    /// The server cannot be reached; why.
+    Server(String),
+    /// Nobody coordinates a campaign of that name.
+    Campaign,
+}
+
 impl Crew {
-    /// Waits for a campaign. None: the user does not want to.
+    /// Waits for a campaign, and tells once for what. None: the user does not want to.
     pub fn join(
         address: &Address,
         version: &str,
         wait: Duration,
         stop: &Arc<AtomicBool>,
+        on_wait: &dyn Fn(Awaited),
     ) -> Result<Option<Crew>, CrewError> {
         let keys = Keys::of(address);
         let mut link = Link::new(address, wait.max(Duration::from_secs(5)))?;
         link.give_up = Some(Arc::clone(stop));
         let begun = Instant::now();
+        // One that answers, whatever it says, is asked below.
+        if let Some(error) = link.once::<String>(&cmd("PING")).err().filter(|error| error.code().is_none()) {
+            on_wait(Awaited::Server(error.to_string()));
+        }
+        let mut is_told = false;
         loop {
             if stop.load(Ordering::Relaxed) {
                 return Ok(None);
@@ -141,6 +156,9 @@ impl Crew {
             }
             if begun.elapsed() >= wait {
                 return Err(CrewError::NoCampaign { campaign: address.campaign.clone(), server: address.server() });
+            }
+            if !std::mem::replace(&mut is_told, true) {
+                on_wait(Awaited::Campaign);
             }
             pause(WAIT, stop);
         }
