@@ -89,6 +89,15 @@ struct FleetOutcome {
     cpu: f64,
 }
 
+/// Who does the work.
+#[derive(Clone, Copy, Debug)]
+enum By {
+    /// One process with so many jobs.
+    Jobs(usize),
+    /// Workers with one job each, which tell each other verdicts or do not.
+    Workers { count: usize, exchange: bool },
+}
+
 /// A search that workers can share.
 struct Campaign {
     name: String,
@@ -111,18 +120,19 @@ impl FleetBench {
             if self.only.as_deref().is_some_and(|only| !campaign.name.starts_with(only)) {
                 continue;
             }
-            let perform = |workers, exchange| campaign.perform(&bed, &redis, workers, exchange);
-            let here = perform(0, true)?;
-            campaign.row("local", &here, &here);
-            for count in &self.workers {
-                let there = perform(*count, true)?;
+            for (number, count) in self.workers.iter().enumerate() {
+                // As many threads as workers: two busy threads of one core need more time than one alone.
+                let here = campaign.perform(&bed, &redis, By::Jobs(*count))?;
+                campaign.row(&format!("local, --jobs {count}"), &here, &here);
+                let there = campaign.perform(&bed, &redis, By::Workers { count: *count, exchange: true })?;
                 campaign.row(&count.to_string(), &there, &here);
                 let name = &campaign.name;
                 ensure!(there.findings == here.findings, "{name}: {:?}, not {:?}", there.findings, here.findings);
                 ensure!(there.decided == here.decided, "{name}: {}, not {}", there.decided, here.decided);
-            }
-            if let Some(count) = self.workers.last().filter(|_| campaign.verb == ["check"]) {
-                campaign.row(&format!("{count}, not sharing"), &perform(*count, false)?, &here);
+                if number + 1 == self.workers.len() && campaign.verb == ["check"] {
+                    let alone = campaign.perform(&bed, &redis, By::Workers { count: *count, exchange: false })?;
+                    campaign.row(&format!("{count}, not sharing"), &alone, &here);
+                }
             }
         }
         Ok(ExitCode::SUCCESS)
@@ -172,7 +182,7 @@ impl FleetBench {
             verb: owned(&["fuzz"]),
             words,
             environment: Vec::new(),
-            numbers: ["executions", "recovery_runs"],
+            numbers: ["events", "recovery_runs"],
         });
         Ok(campaigns)
     }
@@ -196,12 +206,16 @@ impl Campaign {
         );
     }
 
-    fn perform(&self, bed: &Bed, redis: &Redis, workers: usize, exchange: bool) -> anyhow::Result<FleetOutcome> {
+    fn perform(&self, bed: &Bed, redis: &Redis, by: By) -> anyhow::Result<FleetOutcome> {
+        let (jobs, workers, exchange) = match by {
+            By::Jobs(jobs) => (jobs, 0, true),
+            By::Workers { count, exchange } => (1, count, exchange),
+        };
         let folder = bed.scratch.fresh("campaign")?;
         let url = format!("redis://127.0.0.1:{}/bench", redis.port);
         let mut command = Command::new(&bed.fencepost);
         command.current_dir(&folder).envs(self.environment.iter().cloned()).args(&self.verb);
-        command.args(["--message-format", "json", "--jobs", "1", "--progress", "never"]);
+        command.args(["--message-format", "json", "--progress", "never", "--jobs", &jobs.to_string()]);
         if workers > 0 {
             command.args(["--fleet", &url]);
         }
