@@ -16,8 +16,15 @@ pub struct Bug {
     pub variant: u32,
     /// What it is, for people.
     pub what: String,
-    /// The function that must be named.
-    pub function: String,
+    /// One of these functions must be named.
+    pub functions: Vec<String>,
+}
+
+impl Bug {
+    /// Does this text, a finding as JSON, name the place?
+    pub fn is_named_in(&self, finding: &str) -> bool {
+        self.functions.iter().any(|function| finding.contains(&format!("\"function\":\"{function}\"")))
+    }
 }
 
 fn folder() -> PathBuf {
@@ -29,14 +36,15 @@ pub fn workloads() -> PathBuf {
     folder().join("bugs.ops")
 }
 
-/// All seeded bugs: lines ` * bug N: WHAT; in FUNCTION` in the head.
+/// All seeded bugs: lines ` * bug N: WHAT; in FUNCTION [or FUNCTION]` in the head.
 pub fn bugs() -> Result<Vec<Bug>, TargetError> {
     let path = folder().join(SOURCE);
     let text = fs::read_to_string(&path).map_err(TargetError::io(&path))?;
     let bug = |line: &str| {
         let (number, rest) = line.split_once(": ")?;
-        let (what, function) = rest.split_once("; in ")?;
-        Some(Bug { variant: number.parse().ok()?, what: what.to_owned(), function: function.to_owned() })
+        let (what, functions) = rest.split_once("; in ")?;
+        let functions = functions.split(" or ").map(str::to_owned).collect();
+        Some(Bug { variant: number.parse().ok()?, what: what.to_owned(), functions })
     };
     let lines = text.lines().filter_map(|line| line.strip_prefix(" * bug "));
     let wrong = TargetError::NoHeadLine { path: path.clone(), key: "bug N: WHAT; in FUNCTION" };

@@ -85,10 +85,9 @@ impl Seeded {
     }
 
     fn of_kernel(bug: kmod::Bug) -> Seeded {
-        let named = format!("\"function\":\"{}\"", bug.function);
-        let what = format!("{}; `{}`", bug.what, bug.function);
-        let is_at_its_place = Box::new(move |text: &str| text.contains(&named));
-        Seeded { variant: bug.variant, what, needs_fsync: false, is_at_its_place }
+        let what = format!("{}; `{}`", bug.what, bug.functions.join("` or `"));
+        let (variant, is_at_its_place) = (bug.variant, Box::new(move |text: &str| bug.is_named_in(text)));
+        Seeded { variant, what, needs_fsync: false, is_at_its_place }
     }
 }
 

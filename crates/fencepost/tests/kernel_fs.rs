@@ -137,8 +137,8 @@ fn found(bug: &Bug) -> Result<(), Failed> {
 /// The bug's function is blamed, and a finding names the source with the line: the module has debug information.
 fn is_among(findings: &[Value], bug: &Bug) -> Result<(), String> {
     let texts: Vec<String> = findings.iter().map(Value::to_string).collect();
-    if !texts.iter().any(|text| text.contains(&format!("\"function\":\"{}\"", bug.function))) {
-        return Err(format!("bug {} ({}) is not found in {}", bug.variant, bug.what, bug.function));
+    if !texts.iter().any(|text| bug.is_named_in(text)) {
+        return Err(format!("bug {} ({}) is not found in {}", bug.variant, bug.what, bug.functions.join(" or ")));
     }
     match texts.iter().any(|text| text.contains("stonefs.c") && text.contains("\"line\":")) {
         true => Ok(()),

@@ -13,15 +13,15 @@
  * bug 3: the journal is cleared, but not durably; in journal_clear
  * bug 4: a parent's link count is changed in place; in make
  * bug 5: a link count is changed before its transaction; in stone_link
- * bug 6: a name and its link count are two transactions; in journal_apply
- * bug 7: rename is two transactions; in journal_apply
+ * bug 6: a name and its link count are two transactions; in journal_apply or tx_commit
+ * bug 7: rename is two transactions; in journal_apply or tx_commit
  * bug 8: the size is changed in place and not flushed; in resize
  * bug 9: data is not flushed; in stone_write
  * bug 10: a name is not durable before its entry; in entry_add
  * bug 11: what was applied is not flushed before the journal is cleared; in journal_apply
- * bug 12: the inode of a directory goes before its entry; in journal_apply
- * bug 13: an entry comes before its inode; in journal_apply
- * bug 14: recovery forgets the last word; in journal_apply
+ * bug 12: the inode of a directory goes before its entry; in journal_apply or tx_commit
+ * bug 13: an entry comes before its inode; in journal_apply or tx_commit
+ * bug 14: recovery forgets the last word; in journal_apply or tx_commit
  * bug 15: recovery panics (BUG_ON); in tx_commit
  * bug 16: recovery panics (a bad pointer); in tx_commit
  * bug 17: a new block is not durably zero; in block_zeroed

@@ -99,7 +99,7 @@ enum By {
 }
 
 /// A search that workers can share.
-struct Campaign {
+struct FleetCampaign {
     name: String,
     /// The subcommand.
     verb: Vec<String>,
@@ -138,7 +138,7 @@ impl FleetBench {
         Ok(ExitCode::SUCCESS)
     }
 
-    fn campaigns(&self, bed: &Bed) -> anyhow::Result<Vec<Campaign>> {
+    fn campaigns(&self, bed: &Bed) -> anyhow::Result<Vec<FleetCampaign>> {
         let built = build::targets_folder()?.join("fleet");
         let mut campaigns = Vec::new();
         for (name, variant) in TARGETS {
@@ -151,7 +151,7 @@ impl FleetBench {
             words.extend(target.options.iter().cloned());
             words.push("--".into());
             words.extend(target.run_command(&program, Path::new("{folder}/pool")));
-            campaigns.push(Campaign {
+            campaigns.push(FleetCampaign {
                 name: format!("{name} {variant}, {count} operations"),
                 verb: owned(&["check"]),
                 words,
@@ -163,7 +163,7 @@ impl FleetBench {
         let (mkfs, fuse) =
             (format!("{} --mkfs {{pool}}", daemon.display()), format!("{} {{pool}} -f -s {{mount}}", daemon.display()));
         let sample = sample.display().to_string();
-        campaigns.push(Campaign {
+        campaigns.push(FleetCampaign {
             name: format!("fs 3, {} of seq-2", self.seq_2),
             verb: owned(&["fs", "check"]),
             words: owned(&["--ops", &sample, "--mkfs", &mkfs, "--fuse", &fuse]),
@@ -177,7 +177,7 @@ impl FleetBench {
         words.push("--".into());
         // The same path everywhere: findings name it.
         words.extend(ring.run_command(&program, &built.join("ring-pool")));
-        campaigns.push(Campaign {
+        campaigns.push(FleetCampaign {
             name: format!("fuzz c/ring 1, {executions} executions"),
             verb: owned(&["fuzz"]),
             words,
@@ -192,7 +192,7 @@ fn owned(words: &[&str]) -> Vec<String> {
     words.iter().map(|&word| word.to_owned()).collect()
 }
 
-impl Campaign {
+impl FleetCampaign {
     fn row(&self, workers: &str, there: &FleetOutcome, here: &FleetOutcome) {
         let same = if there.findings == here.findings { "yes" } else { "NO" };
         println!(

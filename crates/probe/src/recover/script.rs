@@ -93,6 +93,11 @@ impl Ahead {
     }
 }
 
+/// Across a fork.
+pub fn hold() -> impl Sized {
+    AHEAD.lock()
+}
+
 /// The host may write other operations.
 pub fn forget() {
     AHEAD.lock().bytes.clear();

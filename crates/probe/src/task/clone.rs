@@ -130,6 +130,7 @@ fn copy(thread: &mut Thread, mut request: Request) -> i64 {
         let _regions = translate::code::hold();
         let _random = random::hold();
         let _listings = recover::listing::hold();
+        let _ahead = recover::script::hold();
         let _heap = memory::hold();
         // SAFETY: the child goes on right here with its own copy of everything that is not shared on purpose.
         unsafe { sys::call(call, args) }
