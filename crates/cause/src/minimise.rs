@@ -108,13 +108,15 @@ fn take_away<R: Recovery>(
     let lines: Vec<usize> = (0..minimal.failing.0.len()).filter(is_there).collect();
     let full = minimal.failing.clone();
     let symptom = evaluator.verdict(&full)?;
-    let named = minimal.missing.clone();
+    let (named, view) = (minimal.missing.clone(), evaluator.view);
     let mut shows = |candidate: &Assignment| -> Result<bool, EvaluateError> {
         if !evaluator.verdict(candidate)?.agrees(&symptom) {
             return Ok(false);
         }
         let mut restored = candidate.clone();
-        named.iter().for_each(|at| restored.0[at.line] = Content::whole(at.store as u32 + 1));
+        // A line of which all is in PM, and that fails with others, has no store beyond that.
+        let most = |at: &StoreAt| view.lines()[at.line].stores().len().min(at.store + 1);
+        named.iter().for_each(|at| restored.0[at.line] = Content::whole(most(at) as u32));
         Ok(named.is_empty() || evaluator.passes(&restored)?)
     };
     let without = |kept: &[usize]| {
