@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use super::measure::children_cpu;
 
@@ -25,6 +26,14 @@ impl CpuGroup {
     pub fn of(command: &mut Command) -> CpuGroup {
         let joined = ROOTS.iter().find_map(|root| joined(Path::new(root), command).ok());
         joined.map_or_else(|| CpuGroup::Waited(children_cpu()), CpuGroup::Group)
+    }
+
+    /// While the command runs; `None` where no group can be made.
+    pub fn so_far(&self) -> Option<Duration> {
+        match self {
+            CpuGroup::Waited(_) => None,
+            CpuGroup::Group(group) => used(group).map(Duration::from_secs_f64),
+        }
     }
 
     /// When the command has ended.
@@ -89,6 +98,7 @@ mod tests {
         let is_group = matches!(group, CpuGroup::Group(_));
         let output = command.output().unwrap();
         assert_eq!(output.stdout, b"done\n");
+        assert!(group.so_far().is_none_or(|so_far| so_far.as_secs_f64() > 0.02));
         let seconds = group.seconds();
         assert!(!is_group || seconds > 0.02, "{seconds}");
     }

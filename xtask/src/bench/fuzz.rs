@@ -15,6 +15,7 @@ use clap::Args;
 use serde_json::Value;
 use targets::pmdk;
 
+use super::cpu_group::CpuGroup;
 use super::measure::tree_time;
 use super::solve::panels::{Curve, Panel, svg};
 use crate::build;
@@ -282,15 +283,17 @@ impl Clock {
 /// Runs a fuzzer until it has used so much processor time, then ends it.
 fn within(command: &mut Command, time: Duration, output: &Path) -> anyhow::Result<Clock> {
     let log = File::create(output)?;
+    let group = CpuGroup::of(command);
     let mut child = command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).spawn()?;
     let begun = Instant::now();
     let mut clock = Clock::default();
     let mut told = false;
     loop {
         if child.try_wait()?.is_some() {
+            group.seconds();
             return Ok(clock);
         }
-        let used = tree_time(child.id());
+        let used = group.so_far().unwrap_or_else(|| tree_time(child.id()));
         clock.0.push((begun.elapsed().as_secs_f64(), used.as_secs_f64()));
         if used >= time && !told {
             told = true;
