@@ -75,7 +75,10 @@ fn restore<R: Recovery>(
             failing = candidate;
             kept += 1;
         }
-        minimal.missing.push(StoreAt { line: at, store: kept as usize });
+        // Beside what was found of the lines before, this one may fail even with all of it in PM: then it is none of the missing ones.
+        if kept < most {
+            minimal.missing.push(StoreAt { line: at, store: kept as usize });
+        }
     }
     // What is torn, or went ahead of what is missing on its own line, is there as well.
     for &at in &missing {
@@ -108,15 +111,13 @@ fn take_away<R: Recovery>(
     let lines: Vec<usize> = (0..minimal.failing.0.len()).filter(is_there).collect();
     let full = minimal.failing.clone();
     let symptom = evaluator.verdict(&full)?;
-    let (named, view) = (minimal.missing.clone(), evaluator.view);
+    let named = minimal.missing.clone();
     let mut shows = |candidate: &Assignment| -> Result<bool, EvaluateError> {
         if !evaluator.verdict(candidate)?.agrees(&symptom) {
             return Ok(false);
         }
         let mut restored = candidate.clone();
-        // A line of which all is in PM, and that fails with others, has no store beyond that.
-        let most = |at: &StoreAt| view.lines()[at.line].stores().len().min(at.store + 1);
-        named.iter().for_each(|at| restored.0[at.line] = Content::whole(most(at) as u32));
+        named.iter().for_each(|at| restored.0[at.line] = Content::whole(at.store as u32 + 1));
         Ok(named.is_empty() || evaluator.passes(&restored)?)
     };
     let without = |kept: &[usize]| {

@@ -186,6 +186,22 @@ fn another_bug_does_not_hide_which_store_comes_too_early() {
     assert_eq!(cause.repair.expect("a fence helps").remedy, Remedy::Fence);
 }
 
+/// Line 1 with its first store only fails by itself, so of line 2 nothing is missing any more once that is the state in question.
+#[test]
+fn a_line_that_fails_with_all_of_it_in_pm_is_none_of_the_missing() {
+    fn half_or_empty(word: Words<'_>) -> Option<&'static str> {
+        match word(1) {
+            0 if word(2) == 0 && word(3) == 1 => Some("exit 1"),
+            1 => Some("exit 1"),
+            _ => None,
+        }
+    }
+    let recorded = record(&[store(1, 1, 1), store(2, 1, 2), store(3, 2, 1), store(4, 3, 1), clwb(5, 3), fence(6)]);
+    let found = causes(&recorded, half_or_empty);
+    let is_half = |cause: &RootCause| (sites(&cause.present), sites(&cause.missing)) == (vec![1], vec![2]);
+    assert!(!found.is_empty() && found.iter().all(is_half), "the first store without the second: {found:#?}");
+}
+
 /// An update of very many steps, such as the growing of a table, is one from its first store to its last, wherever power fails in it.
 #[test]
 fn both_ends_of_a_long_update_are_found() {
