@@ -21,6 +21,7 @@ pub mod clusters;
 pub mod explain;
 pub mod lvalue;
 pub mod minimise;
+mod orders;
 pub mod point_evaluator;
 mod program_order;
 pub mod repair;

@@ -4,6 +4,7 @@ use crash::outcome::{Coverage, PointOutcome};
 use finding::evidence::Evidence;
 use finding::finding::Finding;
 use finding::note::RunNote;
+use finding::severity::Severity;
 use runner::plan::JudgedBy;
 
 /// What a session brought home.
@@ -29,6 +30,12 @@ pub struct Checked {
 }
 
 impl Checked {
+    /// Recovery failed, and no time was left to tell why: that nothing was found does not mean that all is well.
+    pub fn is_open(&self) -> bool {
+        let is_error = |finding: &Finding| finding.severity == Severity::Error;
+        self.notes.iter().any(RunNote::leaves_open) && !self.findings.iter().any(is_error)
+    }
+
     /// Adds what another session found with another recording of the same program: each root cause once.
     pub fn absorb(&mut self, other: Checked) {
         for finding in other.findings {
@@ -65,6 +72,8 @@ fn both_assume(one: &RunNote, other: &RunNote) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use finding::finding::{FindingId, Title};
+
     use super::*;
 
     fn checked(places: u64) -> Checked {
@@ -78,6 +87,23 @@ mod tests {
             judged_by: JudgedBy { checker: false, answers: true },
             interrupted: false,
             events: 7,
+        }
+    }
+
+    #[test]
+    fn failures_that_nobody_looked_into_leave_it_open() {
+        let mut checked = checked(1);
+        let not_confirmed = |severity| RunNote::NotConfirmed {
+            finding: FindingId("0123".into()),
+            title: Box::new(Title::Rule("late".into())),
+            severity,
+        };
+        checked.notes.push(not_confirmed(Severity::Warning));
+        assert!(!checked.is_open());
+        for note in [not_confirmed(Severity::Error), RunNote::NotAnalysed { states: 3 }] {
+            checked.notes.push(note);
+            assert!(checked.is_open());
+            checked.notes.pop();
         }
     }
 

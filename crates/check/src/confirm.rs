@@ -158,7 +158,8 @@ impl CheckSession<'_> {
                 break;
             }
             if cancelled {
-                notes.push(RunNote::NotConfirmed { finding: finding.id, title: Box::new(finding.title) });
+                let Finding { id, title, severity, .. } = finding;
+                notes.push(RunNote::NotConfirmed { finding: id, title: Box::new(title), severity });
                 continue;
             }
             let Some(cause) = shown else {

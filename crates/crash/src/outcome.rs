@@ -89,14 +89,30 @@ impl PointOutcome {
         plain(self) == plain(other)
     }
 
+    /// What failed stays, also if a later search of the point assumed that it is repaired.
+    fn keep_failures(&mut self, begun: PointOutcome) {
+        let without = self.failing_states();
+        for own in &mut self.strategies {
+            let same = begun.strategies.iter().find(|outcome| outcome.strategy == own.strategy);
+            own.failing = same.map_or(own.failing, |outcome| own.failing.max(outcome.failing));
+        }
+        if self.failing_states() > without {
+            self.still_failing.get_or_insert(without);
+            let is_own = |state: &FailingState| self.strategies.iter().any(|own| own.strategy == state.strategy);
+            let is_new = |state: &FailingState| is_own(state) && !self.failing.contains(state);
+            let more: Vec<FailingState> = begun.failing.into_iter().filter(is_new).collect();
+            self.failing.extend(more);
+            self.runs += begun.runs;
+        }
+    }
+
     /// Takes in what other strategies did at this point.
     fn join(&mut self, other: PointOutcome) {
         let known = |strategy: &StrategySpec| self.strategies.iter().any(|own| own.strategy == *strategy);
         if other.strategies.iter().any(|outcome| known(&outcome.strategy)) {
             // Both are about the same: two journals overlap, or one of them was stopped.
-            if other.finished && !self.finished {
-                *self = other;
-            }
+            let begun = if other.finished && !self.finished { std::mem::replace(self, other) } else { other };
+            self.keep_failures(begun);
             return;
         }
         if !other.failing.is_empty() && self.failing.is_empty() {

@@ -15,7 +15,8 @@ pub enum Exit {
     TargetFailed,
     /// 4: the target did nothing to persistent memory.
     NoActivity,
-    /// 5: nothing was found, but the search was not complete, and `--require-complete` was given.
+    /// 5: nothing was found, but recovery failed and no time was left to tell why, or not every crash point is exhaustive and
+    /// `--require-complete` was given.
     Incomplete,
     /// 70: an internal error; please report it.
     Internal,

@@ -6,6 +6,7 @@ use verdict::contradiction::Contradiction;
 use verdict::symptom::{OperationName, Symptom};
 
 use crate::finding::{FindingId, Title};
+use crate::severity::Severity;
 
 /// What else is known about a finding.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +139,7 @@ pub enum RunNote {
     NotConfirmed {
         finding: FindingId,
         title: Box<Title>,
+        severity: Severity,
     },
     NoBundle {
         finding: FindingId,
@@ -211,4 +213,15 @@ pub enum RunNote {
     Unreadable {
         why: String,
     },
+}
+
+impl RunNote {
+    /// Was an error seen of which it is not known whether it is one?
+    pub fn leaves_open(&self) -> bool {
+        match self {
+            RunNote::NotAnalysed { .. } => true,
+            RunNote::NotConfirmed { severity, .. } => *severity == Severity::Error,
+            _ => false,
+        }
+    }
 }

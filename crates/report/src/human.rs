@@ -23,6 +23,8 @@ pub struct Summary {
     /// Findings that the baseline has; none: there is no baseline.
     pub known: Option<u64>,
     pub events: u64,
+    /// Recovery failed, and no time was left to tell why.
+    pub open: bool,
 }
 
 /// Renders findings.
@@ -112,6 +114,7 @@ impl Human {
         let known = summary.known.unwrap_or_default();
         let found = match counts.is_empty() {
             true if known > 0 => "nothing new".to_owned(),
+            true if summary.open => "failures, but no time to find their cause,".to_owned(),
             true => "nothing found".to_owned(),
             false => counts.join(", "),
         };

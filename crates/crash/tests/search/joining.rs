@@ -77,3 +77,25 @@ fn failing_states_come_with_passing_ones_whoever_found_them() {
     }
     assert!(with > 10 && from_the_quick > 10, "{with}, {from_the_quick}: too tame");
 }
+
+/// A search that was stopped, and one of the same point that assumed that what it found is repaired.
+#[test]
+fn failures_stay_when_a_point_is_searched_again_as_if_repaired() {
+    let recorded = random(4500, 40);
+    let found = search(&recorded, &options(STRATEGIES), true, &mut [Fake::random(0)]);
+    let failing = found.points.into_iter().filter(|outcome| !outcome.failing.is_empty());
+    let mut tried = 0;
+    for whole in failing {
+        let begun = PointOutcome { finished: false, ..whole.clone() };
+        let mut repaired = PointOutcome { failing: Vec::new(), ..whole.clone() };
+        repaired.strategies.iter_mut().for_each(|strategy| strategy.failing = 0);
+        for parts in [[begun.clone(), repaired.clone()], [repaired, begun]] {
+            let merged = merge(parts);
+            assert_eq!(merged.len(), 1);
+            assert_eq!((merged[0].failing_states(), &merged[0].failing), (whole.failing_states(), &whole.failing));
+            assert!(merged[0].finished && !merged[0].is_masked());
+        }
+        tried += 1;
+    }
+    assert!(tried > 3, "{tried}: too tame");
+}

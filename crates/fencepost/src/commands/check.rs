@@ -199,7 +199,7 @@ impl Check {
         }
         let (findings, inside) = self.rules.shown(outcome.findings().cloned().collect(), &outcome.inside_libraries);
         let judged = gate.judge(findings, inside);
-        let exit = self.options.end(judged.any_fails(), *interrupted, &checked.coverage);
+        let exit = self.options.end(&judged, *interrupted, checked);
         let page =
             html::HtmlInput { reader, checked, judged: &judged, options: &self.options, interrupted: *interrupted };
         let ended = page.write(judged.finish(reader.event_count(), exit));

@@ -120,7 +120,7 @@ impl Crash {
         match job.session(&reader) {
             Ok((checked, interrupted)) => {
                 let judged = gate.judge(checked.findings.clone(), 0);
-                let exit = self.options.end(judged.any_fails(), interrupted, &checked.coverage);
+                let exit = self.options.end(&judged, interrupted, &checked);
                 let outcome = HtmlInput {
                     reader: &reader,
                     checked: &checked,

@@ -135,3 +135,17 @@ fn crashes_in_the_first_operations_can_be_left_out() {
         expect(&check(&first, &[&QUICK[..], &["--skip-operations", skipped]].concat()), code, &[says]);
     }
 }
+
+/// What failed is not passed over in silence, though nothing about it can be confirmed.
+#[test]
+fn a_failure_whose_cause_takes_too_long_is_no_clean_end() {
+    let checked = |budget| {
+        let sandbox = sandbox("stuck.c", &[], "", "");
+        let given = ["check", "--no-lint", "--recover", "./program pool check", "--timeout", "5s", "--budget", budget];
+        sandbox.run_limited(&[&given[..], &["--", "./program", "pool"]].concat())
+    };
+    let open = checked("6s");
+    expect(&open, 5, &["failures, but no time to find their cause", "no time was left to", "a longer --budget"]);
+    assert!(open.out.contains("1 failure"), "{}", open.out);
+    expect(&checked("60s"), 1, &["error[FP0602]", "recovery was not done after 5.0 s"]);
+}

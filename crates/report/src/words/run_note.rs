@@ -78,7 +78,7 @@ pub fn run_note(note: &RunNote) -> String {
         RunNote::NotReproduced { finding, title } => {
             format!("not shown, because native mode did not reproduce it: {} (finding {finding})", title_of(title))
         }
-        RunNote::NotConfirmed { finding, title } => format!(
+        RunNote::NotConfirmed { finding, title, .. } => format!(
             "not shown, because no time was left to reproduce it in native mode: {} (finding {finding})",
             title_of(title)
         ),

@@ -280,7 +280,7 @@ impl FsCheck {
         let (states, saved) = (checked.coverage.states_decided, checked.coverage.runs_saved);
         checked.notes.insert(0, RunNote::Workloads { count: count as u64, states, saved });
         let judged = gate.judge(checked.findings.clone(), 0);
-        let exit = options.end(judged.any_fails(), interrupted, &checked.coverage);
+        let exit = options.end(&judged, interrupted, &checked);
         let outcome = HtmlInput { reader: &reader, checked: &checked, judged: &judged, options: &options, interrupted };
         Ok(printed(
             print(&reader, &checked, &judged, self.message_format, exit),

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::super::output::progress::ProgressStyle;
+use super::gate::Judged;
 use super::operation::OperationOptions;
 use super::resume::ResumeOptions;
+use check::checked::Checked;
 use check::operations::Operations;
 use check::settings::Settings;
 use clap::{Args, ValueEnum};
-use crash::outcome::Coverage;
 use crash::points::Density;
 use crash::strategy::StrategySpec;
 use evidence::bundle::FOLDER;
@@ -190,10 +191,15 @@ impl CrashOptions {
     }
 
     /// The exit of a search that can print what it found.
-    pub fn end(&self, fails: bool, interrupted: bool, coverage: &Coverage) -> Exit {
-        match (interrupted, fails, self.require_complete && !coverage.exhaustive) {
+    pub fn end(&self, judged: &Judged, interrupted: bool, checked: &Checked) -> Exit {
+        match (interrupted, judged.any_fails(), self.require_complete && !checked.coverage.exhaustive) {
             (true, ..) => Exit::Interrupted,
             (false, true, _) => Exit::Findings,
+            (false, false, _) if checked.is_open() && judged.may_fail() => {
+                render::warning("recovery failed, but no time was left to find and confirm a cause");
+                render::help("give it a longer --budget, or a shorter --timeout if it hangs");
+                Exit::Incomplete
+            }
             (false, false, true) => {
                 render::warning(
                     "nothing was found, but not every crash point is exhausted, as --require-complete asks for",

@@ -112,6 +112,11 @@ impl Judged {
         self.findings.iter().any(|finding| self.fails(finding))
     }
 
+    /// Can a finding fail the command at all?
+    pub fn may_fail(&self) -> bool {
+        self.gate.least.is_some()
+    }
+
     fn knows(&self, finding: &Finding) -> bool {
         self.gate.baseline.as_ref().is_some_and(|baseline| baseline.knows(finding))
     }
@@ -132,6 +137,7 @@ impl Judged {
             inside_libraries: self.inside_libraries,
             known: self.gate.baseline.is_some().then_some(known),
             events,
+            open: false,
         }
     }
 

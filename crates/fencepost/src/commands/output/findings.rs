@@ -5,7 +5,7 @@ use std::io;
 use std::path::PathBuf;
 
 use check::checked::Checked;
-use report::human::Human;
+use report::human::{Human, Summary};
 use report::json::CrashSummary;
 use report::words;
 use trace::TraceReader;
@@ -38,7 +38,7 @@ pub fn print(
     }
     notes.iter().for_each(render::note);
     render::result(CoverageWords::of(checked).text())?;
-    render::result(human.summary(&news, &judged.summary(checked.events)))
+    render::result(human.summary(&news, &Summary { open: checked.is_open(), ..judged.summary(checked.events) }))
 }
 
 /// What machines read about a search.
