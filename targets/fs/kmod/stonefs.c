@@ -88,6 +88,7 @@ struct stone {
 	char *pm;
 	struct mutex lock;
 	bool used[MAX_BLOCKS];
+	bool busy[INODE_COUNT];	/* without a name, but still open: the number is not free yet */
 	struct word tx[TX_WORDS];
 	unsigned count;
 };
@@ -278,7 +279,7 @@ static u64 record_alloc(struct stone *s)
 	u64 number;
 
 	for (number = ROOT + 1; number < INODE_COUNT; number++)
-		if (!record_of(s, number)->mode)
+		if (!record_of(s, number)->mode && !s->busy[number])
 			return number;
 	return 0;
 }
@@ -324,6 +325,8 @@ static void inode_refresh(struct inode *inode)
 {
 	struct record *r = record_of(stone_of(inode->i_sb), inode->i_ino);
 
+	if (!r->mode)
+		stone_of(inode->i_sb)->busy[inode->i_ino] = true;
 	set_nlink(inode, r->mode ? r->links : 0);
 	inode->i_size = r->size;
 	inode->i_mode = r->mode ? r->mode : inode->i_mode;
@@ -933,8 +936,20 @@ static int stone_statfs(struct dentry *dentry, struct kstatfs *buf)
 	return 0;
 }
 
+static void stone_evict(struct inode *inode)
+{
+	struct stone *s = stone_of(inode->i_sb);
+
+	truncate_inode_pages_final(&inode->i_data);
+	clear_inode(inode);
+	mutex_lock(&s->lock);
+	s->busy[inode->i_ino] = false;
+	mutex_unlock(&s->lock);
+}
+
 static const struct super_operations super_operations = {
 	.statfs = stone_statfs,
+	.evict_inode = stone_evict,
 	.drop_inode = generic_delete_inode,
 };
 

@@ -233,7 +233,10 @@ impl FsCheck {
                 // Among random workloads there may be some that fail without a crash: the others are as good as before.
                 Err(Failed::Target(text)) if campaign.is_some() => {
                     match batch.len() {
-                        1 => render::warning(format_args!("a random workload is left out: {text}")),
+                        1 => render::warning(format_args!(
+                            "a random workload is left out: {text}; it is, for --ops:\n{}",
+                            batch[0].to_string().trim_end()
+                        )),
                         count => {
                             let halves = [&batch[count / 2..], &batch[..count / 2]];
                             parts.extend(halves.map(|half| (half.to_vec(), share.map(|share| share / 2))));
