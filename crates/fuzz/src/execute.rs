@@ -88,8 +88,7 @@ pub struct Executor {
     dirtied: Vec<(PoolId, u64)>,
     /// A run that has stopped behind the first part of its input.
     stopped: Option<Stopped>,
-    /// Runs in a row that did not stop where they should have.
-    passed: u32,
+    passes: Passes,
     /// Runs so far, and those of them that were forked behind a beginning that they share.
     pub executions: u64,
     pub shared: u64,
@@ -107,8 +106,36 @@ struct Stopped {
     dirtied: Option<Vec<(PoolId, u64)>>,
 }
 
-/// Programs that have several threads between operations, or read ahead, never stop.
-const MOST_PASSED: u32 = 16;
+/// Runs that did not stop where they should have. A pool that cannot be opened, or an operation that ends the program, concerns the runs that have
+/// it; programs that have several threads between operations, or read ahead, never stop.
+#[derive(Debug, Default)]
+struct Passes {
+    /// In a row, with different beginnings.
+    count: u32,
+    /// The beginning of the last of them.
+    last: Option<(ImageId, Vec<u8>)>,
+    asked: u32,
+}
+
+impl Passes {
+    /// After so many in a row, only one in so many beginnings is tried.
+    const MOST: u32 = 16;
+    const RETRY: u32 = 16;
+
+    /// Is it worth trying to stop behind this beginning?
+    fn may_stop(&mut self, start: ImageId, prefix: &[u8]) -> bool {
+        if self.last.as_ref().is_some_and(|(image, passed)| *image == start && passed == prefix) {
+            return false;
+        }
+        self.asked = self.asked.wrapping_add(1);
+        self.count < Passes::MOST || self.asked.is_multiple_of(Passes::RETRY)
+    }
+
+    fn passed(&mut self, start: ImageId, prefix: &[u8]) {
+        self.count = self.count.saturating_add(1);
+        self.last = Some((start, prefix.to_vec()));
+    }
+}
 
 impl Executor {
     pub fn new(subject: Subject) -> Result<Executor, ExecuteError> {
@@ -125,7 +152,7 @@ impl Executor {
             holds: None,
             dirtied: Vec::new(),
             stopped: None,
-            passed: 0,
+            passes: Passes::default(),
             executions: 0,
             shared: 0,
         })
@@ -156,7 +183,6 @@ impl Executor {
         until: Until,
     ) -> Result<Execution, ExecuteError> {
         let prefix = match self.subject.delivery {
-            _ if self.passed >= MOST_PASSED => return self.run(input, start),
             Delivery::Operations => prefix,
             // Nobody knows how much of it a program reads at once.
             Delivery::Stdin => 0,
@@ -164,17 +190,20 @@ impl Executor {
         };
         let shared = &input[..prefix];
         if self.stopped.as_ref().is_none_or(|stopped| stopped.start != start.id() || stopped.prefix != shared) {
+            if !self.passes.may_stop(start.id(), shared) {
+                return self.run(input, start);
+            }
             self.leave()?;
             self.put(start)?;
             let mut server = self.fed(input)?;
             server.ends_with_input = until == Until::InputRead;
             match server.run_to(&self.slot, &self.subject.limits, prefix as u64)? {
                 Arrival::Ended(report) => {
-                    self.passed += 1;
+                    self.passes.passed(start.id(), shared);
                     return Ok(self.done(server, *report, start));
                 }
                 Arrival::Stopped { dirtied, pools_replaced } => {
-                    self.passed = 0;
+                    self.passes = Passes::default();
                     self.server = Some(server);
                     self.slot.adopt()?;
                     let is_known = !pools_replaced && !start.is_none();

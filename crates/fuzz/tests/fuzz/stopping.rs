@@ -1,7 +1,7 @@
 //! Runs that share their beginning, and are forked behind it, do what runs from the beginning do: the same maps, and the same pools.
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fuzz::execute::{Delivery, Executor, Subject, Until};
 use fuzz::image::Image;
@@ -11,13 +11,20 @@ use fuzz::random::Random;
 use operation::grammar::Grammar;
 use recover::command::{Command, Input};
 use recover::limits::Limits;
+use recover::pages::Content;
 use targets::crash::{TWIN, rare};
+use targets::pmdk;
 
 fn executor(name: &str, space: &Path) -> (Executor, Operations) {
     let target = rare().unwrap().into_iter().find(|target| target.name == name).expect("it is in targets/fuzz");
     let program = target.build(TWIN, &Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz")).unwrap();
     let pool = space.join("pool");
     let words: Vec<OsString> = target.run_command(&program, &pool).into_iter().map(Into::into).collect();
+    let grammar = std::fs::read_to_string(target.grammar.unwrap()).unwrap();
+    (executor_of(&words, pool, space), Operations::new(Grammar::parse(&grammar).unwrap()))
+}
+
+fn executor_of(words: &[OsString], pool: PathBuf, space: &Path) -> Executor {
     let command = Command {
         program: words[0].clone().into(),
         args: words[1..].to_vec(),
@@ -26,8 +33,7 @@ fn executor(name: &str, space: &Path) -> (Executor, Operations) {
         stdin: Input::Empty,
     };
     let subject = Subject { command, delivery: Delivery::Operations, pools: vec![pool], limits: Limits::default() };
-    let grammar = std::fs::read_to_string(target.grammar.unwrap()).unwrap();
-    (Executor::new(subject).unwrap(), Operations::new(Grammar::parse(&grammar).unwrap()))
+    Executor::new(subject).unwrap()
 }
 
 #[test]
@@ -64,6 +70,30 @@ fn sharing_a_beginning_changes_nothing() {
         }
         assert!(shared.shared > 0, "{name}: nothing was ever forked behind its beginning");
     }
+}
+
+/// Pools that cannot be opened, such as some crash images, are no reason to fork no run behind its beginning any more.
+#[test]
+fn runs_that_end_before_they_stop_concern_only_their_beginning() {
+    if !supervise::probe::is_embedded() {
+        return targets::skip("this build has no probe");
+    }
+    let space = tempfile::tempdir().unwrap();
+    let program = pmdk::build_mapcli(&Path::new(env!("CARGO_TARGET_TMPDIR")).join("fuzz")).unwrap();
+    let pool = space.path().join("pool");
+    let words = [&program, Path::new("btree"), &pool, Path::new("1")].map(|word| word.as_os_str().to_owned());
+    let mut shared = executor_of(&words, pool, space.path());
+    for number in 1..=30 {
+        let bad = Image::new(vec![Some(Content::of_bytes(&[number; 8192]))]);
+        for _ in 0..2 {
+            shared.run_after(b"i 1\n", 0, &bad, Until::End).unwrap();
+        }
+    }
+    assert_eq!(shared.shared, 0, "what is no pool can be opened");
+    for _ in 0..40 {
+        shared.run_after(b"i 1\n", 0, &Image::none(1), Until::End).unwrap();
+    }
+    assert!(shared.shared > 0);
 }
 
 /// Counters go from 255 to 1.
