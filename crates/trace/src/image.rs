@@ -1,18 +1,17 @@
 //! The content of a pool while the events of a trace are replayed onto it. Only pages that are not zero exist.
 
-use std::sync::Arc;
-
-use rustc_hash::FxHashMap;
+use std::ops::Range;
 
 use crate::event::{Event, EventKind, Place, PoolId};
+use crate::page_tree::PageTree;
 use crate::pages::PAGE;
 
 const PAGE_U64: u64 = PAGE as u64;
 
-/// The bytes of one pool. Copies share their pages until one of them changes a page.
+/// The bytes of one pool. Copies share their pages until one of them changes a page, and cost the same however many there are.
 #[derive(Clone, Debug, Default)]
 pub struct PoolImage {
-    pages: FxHashMap<u64, Arc<[u8; PAGE]>>,
+    pages: PageTree,
     len: u64,
 }
 
@@ -22,7 +21,7 @@ pub struct OutOfRange;
 
 impl PoolImage {
     pub fn new(len: u64) -> PoolImage {
-        PoolImage { pages: FxHashMap::default(), len }
+        PoolImage { pages: PageTree::default(), len }
     }
 
     pub fn len(&self) -> u64 {
@@ -33,13 +32,28 @@ impl PoolImage {
         self.len == 0
     }
 
-    /// Numbers of the pages that exist, in no order.
-    pub fn page_numbers(&self) -> impl Iterator<Item = u64> + '_ {
-        self.pages.keys().copied()
+    /// Numbers of the pages that exist, ascending.
+    pub fn page_numbers(&self) -> impl Iterator<Item = u64> + use<> {
+        self.pages.numbers(0..u64::MAX).into_iter()
+    }
+
+    /// Numbers of the pages of a range that exist, ascending.
+    pub fn page_numbers_in(&self, range: Range<u64>) -> impl Iterator<Item = u64> + use<> {
+        self.pages.numbers(range).into_iter()
     }
 
     pub fn page(&self, number: u64) -> Option<&[u8; PAGE]> {
-        self.pages.get(&number).map(|page| &**page)
+        self.pages.get(number)
+    }
+
+    /// Calls `each` with the number of every page that the two do not share and with its content in both, ascending. Pages that are equal without
+    /// being shared are among them. Between copies it costs what was changed since.
+    pub fn differing<'i>(
+        &'i self,
+        other: &'i PoolImage,
+        mut each: impl FnMut(u64, Option<&'i [u8; PAGE]>, Option<&'i [u8; PAGE]>),
+    ) {
+        self.pages.differing(&other.pages, &mut each);
     }
 
     /// # Errors
@@ -49,8 +63,7 @@ impl PoolImage {
         while !bytes.is_empty() {
             let at = (offset % PAGE_U64) as usize;
             let (now, later) = bytes.split_at(bytes.len().min(PAGE - at));
-            let page = self.pages.entry(offset / PAGE_U64).or_insert_with(|| Arc::new([0; PAGE]));
-            Arc::make_mut(page)[at..at + now.len()].copy_from_slice(now);
+            self.pages.get_or_insert(offset / PAGE_U64)[at..at + now.len()].copy_from_slice(now);
             offset += now.len() as u64;
             bytes = later;
         }
@@ -60,21 +73,14 @@ impl PoolImage {
     /// Makes a range zero; its end may lie beyond the pool.
     pub fn zero(&mut self, offset: u64, len: u64) {
         let end = offset.saturating_add(len);
-        let (first, last) = (offset / PAGE_U64, end.div_ceil(PAGE_U64));
-        let touched = |number: &u64| (first..last).contains(number);
-        let numbers: Vec<u64> = if last - first < self.pages.len() as u64 {
-            (first..last).collect()
-        } else {
-            self.pages.keys().copied().filter(touched).collect()
-        };
-        for number in numbers {
+        for number in self.pages.numbers(offset / PAGE_U64..end.div_ceil(PAGE_U64)) {
             let start = number * PAGE_U64;
             let from = offset.saturating_sub(start).min(PAGE_U64) as usize;
             let to = (end - start).min(PAGE_U64) as usize;
             if (from, to) == (0, PAGE) {
-                self.pages.remove(&number);
-            } else if let Some(page) = self.pages.get_mut(&number) {
-                Arc::make_mut(page)[from..to].fill(0);
+                self.pages.remove(number);
+            } else {
+                self.pages.get_or_insert(number)[from..to].fill(0);
             }
         }
     }

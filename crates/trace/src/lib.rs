@@ -18,7 +18,9 @@ mod format;
 #[doc(hidden)]
 pub mod fuzzing;
 mod image;
+mod near;
 mod numbered;
+mod page_tree;
 mod pages;
 mod reader;
 mod scan;
@@ -38,6 +40,7 @@ pub use error::{ReadError, WriteError};
 pub use event::*;
 pub use file_tree::{Attributes, FileContent, FileState, FileTree, FileTreeEntry, FoundName};
 pub use image::{OutOfRange, PoolImage, replay};
+pub use near::NearEvents;
 pub use pages::read_image;
 pub use reader::{Ending, TraceReader};
 pub use stat::{Stat, stat, stat_of};

@@ -16,6 +16,7 @@ use crate::event::{ContextId, EventId, FileId, PoolId, ThreadId};
 use crate::file_tree::{FileTree, FoundName};
 use crate::format::{FILE_HEADER, Tag};
 use crate::image::PoolImage;
+use crate::near::NearBlocks;
 use crate::pages::{self, FinalPages, PAGE};
 use crate::scan::{Chunk, ChunkFile};
 use crate::shape::Shape;
@@ -60,6 +61,7 @@ pub struct TraceReader {
     /// The files as they were, once somebody has asked.
     tree: OnceLock<FileTree>,
     unexplained: Unexplained,
+    pub(crate) near: NearBlocks,
 }
 
 impl TraceReader {
@@ -82,6 +84,7 @@ impl TraceReader {
             ending: Ending::Cut { at: 0 },
             images: OnceLock::new(),
             fingerprint: 0,
+            near: NearBlocks::default(),
         };
         reader.ending = match reader.scan() {
             Ok(ending) => ending,

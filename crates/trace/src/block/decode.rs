@@ -307,10 +307,31 @@ impl Decoder {
     /// The event of the last step.
     #[inline(always)]
     pub fn event(&self, step: BlockStep) -> Event<'_> {
+        self.event_of(step, self.thread, self.heap_part.clone())
+    }
+
+    /// The event of a step of this block, once its thread and its part of the heap were known.
+    #[inline(always)]
+    pub fn event_of(&self, step: BlockStep, thread: ThreadId, heap_part: Range<usize>) -> Event<'_> {
         let shape = &self.shapes[step.local()];
         let width = self.cursors[step.local()].width;
         let row = &self.words[step.from()..][..usize::from(width)];
-        let kind = shape::join(shape, row, &self.heap[self.heap_part.clone()]);
-        Event { thread: self.thread, context: shape.context, pc: shape.pc, kind }
+        let kind = shape::join(shape, row, &self.heap[heap_part]);
+        Event { thread, context: shape.context, pc: shape.pc, kind }
+    }
+
+    /// How many events the block has.
+    pub fn events(&self) -> usize {
+        self.sequence.len()
+    }
+
+    /// The last step's part of the heap.
+    pub fn heap_part(&self) -> Range<usize> {
+        self.heap_part.clone()
+    }
+
+    /// About how much memory it takes.
+    pub fn bytes_held(&self) -> usize {
+        size_of_val(self.words.as_slice()) + self.heap.len() + size_of_val(self.sequence.as_slice())
     }
 }

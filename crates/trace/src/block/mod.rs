@@ -10,6 +10,7 @@
 
 pub(crate) mod column;
 pub(crate) mod decode;
+pub(crate) mod decoded;
 pub(crate) mod directory;
 pub(crate) mod encode;
 pub(crate) mod pending;
