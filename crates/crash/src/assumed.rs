@@ -92,6 +92,11 @@ impl Assuming {
         self.unflushed.clear();
     }
 
+    /// About how much memory a copy takes.
+    pub fn bytes_held(&self) -> usize {
+        self.unflushed.len() * size_of::<LineId>()
+    }
+
     /// The lines that are taken to be durable as they are now, because of this event.
     pub fn settled(&mut self, event: &Event<'_>) -> Vec<LineId> {
         if self.repairs.is_empty() {

@@ -1,17 +1,19 @@
 //! Which lines of the guaranteed image have changed, for whoever keeps a copy of it.
+//!
+//! The cursor holds the image as the copy has it. Images [share](PoolImage) what they have in common, so this costs a copy of each page that changes
+//! after it, and to find what differs takes time for those pages only. Nothing is written down while the image changes, and the cursor is right at
+//! any other place of the trace and for any other walk: whoever looks into one failing state asks several walks in turn, and the slot of recovery, which
+//! follows all of them, would else have to be filled anew each time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use persistency::line::{LINE_BYTES, LineId};
+use trace::PoolImage;
+use trace::event::{LineNo, PoolId};
 
-use persistency::line::LineId;
-use rustc_hash::{FxHashMap, FxHashSet};
+use crate::image::{LINES_PER_PAGE, PAGE_BYTES};
 
 /// How far a copy has followed a guaranteed image. A new one has seen nothing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
-pub struct ChangeCursor(Option<(LogId, u64)>);
-
-/// Tells the logs of this process apart: a cursor of another one has seen nothing of this.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct LogId(u64);
+#[derive(Clone, Debug, Default)]
+pub struct ChangeCursor(Option<Vec<PoolImage>>);
 
 /// What a copy has to do to be the guaranteed image again. Lengths of pools are not in here: compare them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -22,109 +24,110 @@ pub struct GuaranteedChanges {
     pub lines: Vec<LineId>,
 }
 
-/// The lines in the order of their changes. Of each line the newest change is enough, so the log is thinned out now
-/// and then and never has many more entries than lines that ever changed.
-#[derive(Debug)]
-pub(crate) struct ChangeLog {
-    id: LogId,
-    entries: Vec<(u64, LineId)>,
-    next: u64,
-    thin_at: usize,
-}
-
-const THIN_AT: usize = 1 << 14;
-
-impl Default for ChangeLog {
-    fn default() -> Self {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let id = LogId(NEXT.fetch_add(1, Ordering::Relaxed));
-        ChangeLog { id, entries: Vec::new(), next: 0, thin_at: THIN_AT }
-    }
-}
-
-impl ChangeLog {
-    #[inline]
-    pub fn add(&mut self, line: LineId) {
-        // Runs of stores to one line are common. A cursor may stand behind the entry, so it gets a new number.
-        if let Some(last) = self.entries.last_mut().filter(|last| last.1 == line) {
-            last.0 = self.next;
-        } else {
-            self.entries.push((self.next, line));
-        }
-        self.next += 1;
-        if self.entries.len() >= self.thin_at {
-            self.thin();
-        }
-    }
-
-    /// All lines that ever changed have just changed again.
-    pub fn repeat_all(&mut self) {
-        let lines: FxHashSet<LineId> = self.entries.iter().map(|&(_, line)| line).collect();
-        lines.into_iter().for_each(|line| self.add(line));
-    }
-
-    fn thin(&mut self) {
-        let mut newest: FxHashMap<LineId, u64> = FxHashMap::default();
-        newest.extend(self.entries.iter().map(|&(number, line)| (line, number)));
-        self.entries.retain(|(number, line)| newest[line] == *number);
-        self.thin_at = THIN_AT.max(self.entries.len() * 2);
-    }
-
-    pub fn since(&self, cursor: &mut ChangeCursor) -> GuaranteedChanges {
-        let Some((_, seen)) = cursor.0.replace((self.id, self.next)).filter(|(id, _)| *id == self.id) else {
+impl ChangeCursor {
+    /// What has changed since the last time; the copy is told now.
+    pub(crate) fn follow(&mut self, pools: &[PoolImage]) -> GuaranteedChanges {
+        let Some(known) = self.0.as_mut().filter(|known| known.len() == pools.len()) else {
+            self.0 = Some(pools.to_vec());
             return GuaranteedChanges { all: true, lines: Vec::new() };
         };
-        let first = self.entries.partition_point(|&(number, _)| number < seen);
-        let mut lines: Vec<LineId> = self.entries[first..].iter().map(|&(_, line)| line).collect();
+        let mut lines = Vec::new();
+        for ((number, now), before) in (0..).map(PoolId).zip(pools).zip(known) {
+            differing(number, before, now, &mut lines);
+            before.clone_from(now);
+        }
+        GuaranteedChanges { all: false, lines }
+    }
+}
+
+/// The lines of a pool that may not be what they were.
+fn differing(pool: PoolId, before: &PoolImage, now: &PoolImage, lines: &mut Vec<LineId>) {
+    // What was stored past the end of the file shows once the file is longer, and no longer does once it is shorter.
+    let certain = match before.len() == now.len() {
+        true => u64::MAX,
+        false => before.len().min(now.len()) / LINE_BYTES as u64,
+    };
+    let mut add = |page: u64, differs: &dyn Fn(usize) -> bool| {
+        let first = page * LINES_PER_PAGE;
+        let of_page = (0..LINES_PER_PAGE).filter(|line| first + line >= certain || differs(*line as usize));
+        lines.extend(of_page.map(|line| LineId { pool, line: LineNo(first + line) }));
+    };
+    let zeros = [0; LINE_BYTES];
+    before.differing(now, |page, before, now| {
+        let content = |page: Option<&[u8; PAGE_BYTES as usize]>, line: usize| -> [u8; LINE_BYTES] {
+            page.map_or(zeros, |page| *page.as_chunks().0.get(line).unwrap_or(&zeros))
+        };
+        add(page, &|line| content(before, line) != content(now, line));
+    });
+    if certain < u64::MAX {
+        let from = certain / LINES_PER_PAGE;
+        let shared = now.page_numbers_in(from..u64::MAX);
+        shared.for_each(|page| add(page, &|_| false));
         lines.sort_unstable();
         lines.dedup();
-        GuaranteedChanges { all: false, lines }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use trace::event::{LineNo, PoolId};
-
     use super::*;
 
     fn line(line: u64) -> LineId {
         LineId { pool: PoolId(0), line: LineNo(line) }
     }
 
+    fn write(pools: &mut [PoolImage], line: u64, byte: u8) {
+        pools[0].write(line * 64 + 5, &[byte]).unwrap();
+    }
+
     #[test]
     fn each_cursor_gets_what_changed_since_it_asked() {
-        let mut log = ChangeLog::default();
+        let mut pools = vec![PoolImage::new(1 << 20)];
         let (mut often, mut seldom) = (ChangeCursor::default(), ChangeCursor::default());
-        assert!(log.since(&mut often).all && log.since(&mut seldom).all);
-        log.add(line(3));
-        assert_eq!(log.since(&mut often).lines, [line(3)]);
+        assert!(often.follow(&pools).all && seldom.follow(&pools).all);
+        write(&mut pools, 3, 1);
+        assert_eq!(often.follow(&pools).lines, [line(3)]);
         // The same line again, right after the cursor was told of it.
-        log.add(line(3));
-        assert_eq!(log.since(&mut often).lines, [line(3)]);
-        assert_eq!(log.since(&mut often).lines, []);
-        log.add(line(1));
-        assert_eq!(log.since(&mut seldom).lines, [line(1), line(3)]);
+        write(&mut pools, 3, 2);
+        assert_eq!(often.follow(&pools).lines, [line(3)]);
+        assert_eq!(often.follow(&pools).lines, []);
+        write(&mut pools, 700, 1);
+        assert_eq!(seldom.follow(&pools).lines, [line(3), line(700)]);
     }
 
     #[test]
-    fn a_cursor_of_another_log_has_seen_nothing() {
-        let (log, other) = (ChangeLog::default(), ChangeLog::default());
+    fn a_cursor_is_right_for_the_image_of_another_place() {
+        let mut pools = vec![PoolImage::new(1 << 20)];
+        write(&mut pools, 9, 1);
+        let earlier = pools.clone();
+        write(&mut pools, 3, 1);
+        pools[0].zero(9 * 64, 64);
         let mut cursor = ChangeCursor::default();
-        log.since(&mut cursor);
-        assert!(!log.since(&mut cursor).all);
-        assert!(other.since(&mut cursor).all);
-    }
-
-    #[test]
-    fn the_log_is_thinned_without_losing_a_line() {
-        let mut log = ChangeLog::default();
-        let mut cursor = ChangeCursor::default();
-        log.since(&mut cursor);
-        for n in 0..200_000 {
-            log.add(line(n % 100));
+        cursor.follow(&pools);
+        for _ in 0..2 {
+            assert_eq!(cursor.follow(&earlier), GuaranteedChanges { all: false, lines: vec![line(3), line(9)] });
+            assert_eq!(cursor.follow(&pools).lines, [line(3), line(9)]);
         }
-        assert!(log.entries.len() <= THIN_AT);
-        assert_eq!(log.since(&mut cursor).lines, (0..100).map(line).collect::<Vec<_>>());
+        let other = [PoolImage::new(64), PoolImage::new(64)];
+        assert!(cursor.follow(&other).all, "these are not the same pools");
+    }
+
+    /// Past the end of a file is memory that no file holds: it is zero in any copy.
+    #[test]
+    fn what_was_past_the_end_has_changed_when_the_end_has() {
+        let mut pools = vec![PoolImage::new(100)];
+        write(&mut pools, 0, 1);
+        write(&mut pools, 1, 7);
+        pools[0].write(110, &[3]).unwrap();
+        let mut cursor = ChangeCursor::default();
+        cursor.follow(&pools);
+        // The image has the same bytes; the file now holds one more of them.
+        let mut longer = vec![PoolImage::new(200)];
+        write(&mut longer, 0, 1);
+        write(&mut longer, 1, 7);
+        longer[0].write(110, &[3]).unwrap();
+        let found = cursor.follow(&longer).lines;
+        assert!(found.contains(&line(1)) && !found.contains(&line(0)), "{found:?}");
+        assert!(cursor.follow(&pools).lines.contains(&line(1)));
     }
 }

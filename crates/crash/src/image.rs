@@ -6,18 +6,18 @@ use persistency::effect::Effect;
 use persistency::files::{FileRule, FileRuleKind};
 use persistency::line::{LINE_BYTES, LineId};
 use persistency::tracker::Applied;
-use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, PoolId};
+use trace::event::{Event, EventId, EventKind, FlushTarget, PoolId};
 use trace::{FileTree, OutOfRange, PoolImage, ReadError, Tables, TraceReader};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::changes::{ChangeCursor, ChangeLog, GuaranteedChanges};
+use crate::changes::{ChangeCursor, GuaranteedChanges};
 use verdict::position::CrashPositions;
 
 /// The bytes of a line.
 pub type LineBytes = [u8; LINE_BYTES];
 
-const PAGE_BYTES: u64 = 4096;
-const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_BYTES as u64;
+pub(crate) const PAGE_BYTES: u64 = 4096;
+pub(crate) const LINES_PER_PAGE: u64 = PAGE_BYTES / LINE_BYTES as u64;
 
 /// What is guaranteed to be in PM at one place of a trace.
 #[derive(Debug)]
@@ -26,7 +26,6 @@ pub struct GuaranteedImage {
     files: Box<dyn FileRule>,
     /// Pools that an event has named so far.
     appeared: Vec<bool>,
-    log: ChangeLog,
     /// The first event that has not happened.
     at: EventId,
     positions: Arc<CrashPositions>,
@@ -38,8 +37,26 @@ impl GuaranteedImage {
         let pools = reader.initial_images()?;
         let files = FileRuleKind::default().build(reader.files_to_restore()?);
         let appeared = vec![false; pools.len()];
-        let (log, at, positions) = Default::default();
-        Ok(GuaranteedImage { pools, files, appeared, log, at, positions })
+        let (at, positions) = Default::default();
+        Ok(GuaranteedImage { pools, files, appeared, at, positions })
+    }
+
+    /// The same image, for a walk of its own: pages are shared.
+    pub(crate) fn copy(&self) -> GuaranteedImage {
+        GuaranteedImage {
+            pools: self.pools.clone(),
+            files: self.files.copy(),
+            appeared: self.appeared.clone(),
+            at: self.at,
+            positions: Arc::clone(&self.positions),
+        }
+    }
+
+    /// How many pages of pools have changed between the two.
+    pub(crate) fn pages_not_shared(&self, other: &GuaranteedImage) -> usize {
+        let mut count = 0;
+        self.pools.iter().zip(&other.pools).for_each(|(own, other)| own.differing(other, |_, _, _| count += 1));
+        count
     }
 
     /// The first event that has not happened.
@@ -65,7 +82,6 @@ impl GuaranteedImage {
         self.pools = reader.initial_images()?;
         self.files = FileRuleKind::default().build(reader.files_to_restore()?);
         self.appeared.fill(false);
-        self.log.repeat_all();
         Ok(())
     }
 
@@ -97,9 +113,7 @@ impl GuaranteedImage {
     pub fn pages(&self, pool: PoolId) -> impl Iterator<Item = (u64, &[u8; PAGE_BYTES as usize])> {
         let image = &self.pools[pool.0 as usize];
         let inside = image.len().div_ceil(PAGE_BYTES);
-        let mut numbers: Vec<u64> = image.page_numbers().filter(|&number| number < inside).collect();
-        numbers.sort_unstable();
-        numbers.into_iter().filter_map(|number| Some((number, image.page(number)?)))
+        image.page_numbers_in(0..inside).filter_map(|number| Some((number, image.page(number)?)))
     }
 
     /// The content of a line.
@@ -116,7 +130,7 @@ impl GuaranteedImage {
 
     /// What changed since this cursor was used last.
     pub fn changes(&self, cursor: &mut ChangeCursor) -> GuaranteedChanges {
-        self.log.since(cursor)
+        cursor.follow(&self.pools)
     }
 
     /// Stores past the end of a file, in its last page, are memory that no file holds.
@@ -139,35 +153,17 @@ impl GuaranteedImage {
             let bytes = step.bytes(settled).expect("the walk's tracker keeps bytes");
             let start = settled.line.start().offset.0 + u64::from(settled.store.start);
             self.pools[settled.line.pool.0 as usize].write(start, bytes)?;
-            self.log.add(settled.line);
         }
         match step.effect {
             Effect::Zeroed { place, len } if len > 0 => {
-                self.log_range(place.pool, place.offset.0, place.offset.0.saturating_add(len));
                 self.pools[place.pool.0 as usize].zero(place.offset.0, len);
             }
             Effect::Resized { pool, len } => {
-                let end = self.len(pool).min(len);
-                self.log_range(pool, end, u64::MAX);
                 self.pools[pool.0 as usize].resize(len);
             }
             _ => {}
         }
         Ok(())
-    }
-
-    /// The lines of the range that may hold something other than zeros.
-    fn log_range(&mut self, pool: PoolId, from: u64, to: u64) {
-        let pages = from / PAGE_BYTES..to.div_ceil(PAGE_BYTES);
-        let lines = from / LINE_BYTES as u64..to.div_ceil(LINE_BYTES as u64);
-        let mut present: Vec<u64> = self.pools[pool.0 as usize].page_numbers().filter(|n| pages.contains(n)).collect();
-        present.sort_unstable();
-        for page in present {
-            let of_page = page * LINES_PER_PAGE..(page + 1) * LINES_PER_PAGE;
-            for line in of_page.start.max(lines.start)..of_page.end.min(lines.end) {
-                self.log.add(LineId { pool, line: LineNo(line) });
-            }
-        }
     }
 }
 

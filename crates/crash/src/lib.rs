@@ -4,7 +4,7 @@
 //!   trace ─► Survey      all crash points, by failure point            (survey, points, rounds)
 //!     │        │
 //!     ▼        ▼
-//!    Walk ─► PointView   dirty lines and guaranteed image at a point   (walk, view, image, changes)
+//!    Walk ─► PointView   dirty lines and guaranteed image at a point   (walk, checkpoints, view, image, changes)
 //!              │
 //!              ▼ Strategy      names crash states                      (strategy/)
 //!              ▼ ReadTree      decided by what recovery read before?   (read_tree/)
@@ -17,6 +17,7 @@
 pub mod assignment;
 pub mod assumed;
 pub mod changes;
+pub mod checkpoints;
 pub mod chosen;
 pub mod elsewhere;
 pub mod image;

@@ -9,7 +9,7 @@ use persistency::model::{Fences, ModelKind};
 use persistency::tracker::Tracker;
 use serde::{Deserialize, Serialize};
 use trace::event::{EventId, EventKind};
-use trace::{Events, ReadError, TraceReader};
+use trace::{Event, Events, NearEvents, ReadError, TraceReader};
 
 use crate::assumed::{AssumedRepairs, Assuming};
 use crate::chosen::Chosen;
@@ -49,12 +49,49 @@ pub enum WalkError {
     Behind { at: EventId, wanted: EventId },
 }
 
+/// A place of a walk from which others can begin, see [`crate::checkpoints`].
+#[derive(Debug)]
+pub(crate) struct Checkpoint {
+    rules: Rules,
+    tracker: Tracker,
+    guaranteed: GuaranteedImage,
+    assuming: Assuming,
+    at: EventId,
+    fresh_from: EventId,
+    operation_from: EventId,
+}
+
+impl Checkpoint {
+    /// How many pages of pools have changed between the two.
+    pub fn pages_not_shared(&self, other: &Checkpoint) -> usize {
+        self.guaranteed.pages_not_shared(&other.guaranteed)
+    }
+}
+
+/// Where a walk takes its events from.
+#[derive(Debug)]
+enum Source<'r> {
+    /// It began at the beginning.
+    Whole(Box<Events<'r>>),
+    /// It began at a checkpoint, as others did and will.
+    Near(NearEvents<'r>),
+}
+
+impl Source<'_> {
+    fn next(&mut self) -> Result<Option<Event<'_>>, ReadError> {
+        match self {
+            Source::Whole(events) => events.next(),
+            Source::Near(events) => Ok(events.next_with_id()?.map(|(_, event)| event)),
+        }
+    }
+}
+
 /// Goes forward through a trace.
 #[derive(Debug)]
 pub struct Walk<'r> {
     reader: &'r TraceReader,
     rules: Rules,
-    events: Events<'r>,
+    events: Source<'r>,
     tracker: Tracker,
     guaranteed: GuaranteedImage,
     newest: RefCell<NewestContents>,
@@ -72,7 +109,7 @@ impl<'r> Walk<'r> {
         Ok(Walk {
             reader,
             rules,
-            events: reader.events(),
+            events: Source::Whole(Box::new(reader.events())),
             tracker: rules.tracker(),
             guaranteed: GuaranteedImage::initial(reader)?,
             newest: RefCell::default(),
@@ -82,6 +119,41 @@ impl<'r> Walk<'r> {
             fresh_from: EventId(0),
             operation_from: EventId(0),
         })
+    }
+
+    /// A walk that is where another one was.
+    pub(crate) fn from_checkpoint(reader: &'r TraceReader, checkpoint: &Checkpoint) -> Self {
+        Walk {
+            reader,
+            rules: checkpoint.rules,
+            events: Source::Near(reader.events_near(checkpoint.at..EventId(reader.event_count()))),
+            tracker: checkpoint.tracker.copy(),
+            guaranteed: checkpoint.guaranteed.copy(),
+            newest: RefCell::default(),
+            at: checkpoint.at,
+            chosen: Arc::default(),
+            assuming: checkpoint.assuming.clone(),
+            fresh_from: checkpoint.fresh_from,
+            operation_from: checkpoint.operation_from,
+        }
+    }
+
+    /// For walks that are to begin here.
+    pub(crate) fn checkpoint(&self) -> Checkpoint {
+        Checkpoint {
+            rules: self.rules,
+            tracker: self.tracker.copy(),
+            guaranteed: self.guaranteed.copy(),
+            assuming: self.assuming.clone(),
+            at: self.at,
+            fresh_from: self.fresh_from,
+            operation_from: self.operation_from,
+        }
+    }
+
+    /// About how many bytes of a checkpoint are its own.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.tracker.copy_bytes() + self.assuming.bytes_held()
     }
 
     /// Its views have these states.
@@ -102,7 +174,7 @@ impl<'r> Walk<'r> {
 
     /// Back to the beginning. Whoever follows the guaranteed image by a cursor need not start anew.
     pub fn rewind(&mut self) -> Result<(), WalkError> {
-        self.events = self.reader.events();
+        self.events = Source::Whole(Box::new(self.reader.events()));
         self.tracker = self.rules.tracker();
         self.guaranteed.rewind(self.reader)?;
         self.newest.get_mut().forget();

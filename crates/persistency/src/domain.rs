@@ -83,6 +83,27 @@ impl Domain {
         self.detail
     }
 
+    /// The same state, in which the same events do the same. Only lines that are dirty are copied: the table of one that once had very many has
+    /// as many slots for ever.
+    pub(crate) fn copy(&self) -> Domain {
+        let mut slots: Vec<DirtyIndex> = self.table.values().copied().collect();
+        slots.sort_unstable();
+        let place = |slot: DirtyIndex| slots.binary_search(&slot).ok().map(|at| DirtyIndex(at as u32));
+        let mut new = Domain::new(self.detail);
+        new.alike = self.alike;
+        new.lines = slots.iter().map(|&slot| self.line(slot).clone()).collect();
+        new.table = new.lines.iter().enumerate().map(|(at, line)| (line.id, DirtyIndex(at as u32))).collect();
+        new.threads = self.threads.with_slots(place);
+        new.unfinished = self.unfinished.iter().filter_map(|&slot| place(slot)).collect();
+        new.highest.clone_from(&self.highest);
+        new
+    }
+
+    /// About how many bytes a [`copy`](Self::copy) takes.
+    pub(crate) fn copy_bytes(&self) -> usize {
+        self.lines().map(DirtyLine::bytes_held).sum::<usize>() + self.threads.bytes_held()
+    }
+
     /// How many lines have a store that is not guaranteed.
     pub fn dirty_line_count(&self) -> usize {
         self.table.len()

@@ -17,6 +17,7 @@
 //! Writes to a file that is a pool, and its length, follow the model of the pool's stores, not this.
 
 use std::fmt;
+use std::sync::Arc;
 
 use trace::event::FileEvent;
 use trace::{FileTree, OutOfRange, Tables};
@@ -26,6 +27,9 @@ pub trait FileRule: fmt::Debug + Send {
     /// Takes the next change.
     fn apply(&mut self, change: &FileEvent<'_>, tables: &Tables) -> Result<(), OutOfRange>;
 
+    /// The same rule at the same place, for a walk of its own.
+    fn copy(&self) -> Box<dyn FileRule>;
+
     /// What a power failure here leaves.
     fn certain(&self) -> &FileTree;
 }
@@ -33,19 +37,24 @@ pub trait FileRule: fmt::Debug + Send {
 /// A change is durable when its call returns.
 #[derive(Clone, Debug)]
 pub struct ProgramOrder {
-    tree: FileTree,
+    /// Copies share it until the next change.
+    tree: Arc<FileTree>,
 }
 
 impl ProgramOrder {
     /// From the files as they were before the recording.
     pub fn new(initial: FileTree) -> ProgramOrder {
-        ProgramOrder { tree: initial }
+        ProgramOrder { tree: Arc::new(initial) }
     }
 }
 
 impl FileRule for ProgramOrder {
     fn apply(&mut self, change: &FileEvent<'_>, tables: &Tables) -> Result<(), OutOfRange> {
-        self.tree.apply(change, tables)
+        Arc::make_mut(&mut self.tree).apply(change, tables)
+    }
+
+    fn copy(&self) -> Box<dyn FileRule> {
+        Box::new(self.clone())
     }
 
     fn certain(&self) -> &FileTree {

@@ -97,7 +97,7 @@ const THIN_AT: usize = 32;
 const KEEP_STORES: usize = 64;
 const KEEP_BYTES: usize = 1024;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct DirtyLine {
     pub id: LineId,
     /// The first store that is not guaranteed.
@@ -166,6 +166,13 @@ impl DirtyLine {
     /// Of the stores that [`Detail::LastWriters`] has forgotten, the newest of each kind.
     pub fn forgotten(&self) -> impl Iterator<Item = &PendingStore> {
         self.forgotten.iter().filter(|store| store.seq >= self.guaranteed)
+    }
+
+    /// About how much memory a copy takes.
+    pub fn bytes_held(&self) -> usize {
+        size_of::<DirtyLine>()
+            + (self.stores.len() + self.forgotten.len()) * size_of::<PendingStore>()
+            + self.bytes.len()
     }
 
     /// The stores not guaranteed, oldest first.

@@ -54,6 +54,24 @@ impl Threads {
         self.index.get(&id).map_or(&[], |&at| &self.threads[at].asked)
     }
 
+    /// With other slots for their lines; what is asked for on lines that have none is left out.
+    pub fn with_slots(&self, slot: impl Fn(DirtyIndex) -> Option<DirtyIndex>) -> Threads {
+        let thread = |thread: &Thread| Thread {
+            asked: thread.asked.iter().filter_map(|&asked| slot(asked)).collect(),
+            ..*thread
+        };
+        Threads {
+            index: self.index.clone(),
+            threads: self.threads.iter().map(thread).collect(),
+            free: self.free.clone(),
+            last: self.last,
+        }
+    }
+
+    pub fn bytes_held(&self) -> usize {
+        self.threads.iter().map(|thread| size_of_val(thread.asked.as_slice()) + size_of::<Thread>()).sum()
+    }
+
     pub fn remove(&mut self, id: ThreadId) -> Option<Thread> {
         let at = self.index.remove(&id)?;
         self.last = None;

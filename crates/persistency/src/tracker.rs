@@ -1,5 +1,7 @@
 //! Walks a trace and keeps the state of every dirty line.
 
+use std::sync::Arc;
+
 use trace::event::{Event, EventId, EventKind, FlushTarget, LineNo, Place, PoolId, PoolOffset, StoreKind, ThreadId};
 
 use crate::domain::{Alike, Detail, Domain, Route};
@@ -13,7 +15,7 @@ use crate::range::{line_parts, page_lines, whole_lines};
 /// The state of PM along a trace: feed it every event, in order; ask it in between.
 #[derive(Debug)]
 pub struct Tracker {
-    model: Box<dyn Model>,
+    model: Arc<dyn Model>,
     domain: Domain,
     stored: Vec<StoredLine>,
 }
@@ -57,7 +59,17 @@ impl<'t> Applied<'t> {
 
 impl Tracker {
     pub fn new(model: Box<dyn Model>, detail: Detail) -> Self {
-        Tracker { model, domain: Domain::new(detail), stored: Vec::new() }
+        Tracker { model: model.into(), domain: Domain::new(detail), stored: Vec::new() }
+    }
+
+    /// A tracker that is where this one is and goes its own way. Takes time for what is pending, not for what was.
+    pub fn copy(&self) -> Tracker {
+        Tracker { model: Arc::clone(&self.model), domain: self.domain.copy(), stored: Vec::new() }
+    }
+
+    /// About how many bytes a [`copy`](Self::copy) takes.
+    pub fn copy_bytes(&self) -> usize {
+        self.domain.copy_bytes()
     }
 
     /// Of the stores that [`Detail::LastWriters`] forgets, keeps the newest of each kind: see [`LineView::forgotten`].

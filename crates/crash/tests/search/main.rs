@@ -3,6 +3,7 @@
 #[path = "../independent/mod.rs"]
 mod independent;
 
+mod checkpoints;
 mod elsewhere;
 mod endless;
 mod equivalence;
