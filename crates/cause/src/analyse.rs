@@ -265,8 +265,6 @@ struct Worker<'a, R> {
     memory: &'a mut VerdictCache,
     recovery: &'a mut R,
     walk: Walk<'a>,
-    /// Causes are told in states of the program as it is.
-    without: Walk<'a>,
     /// The cause of a streak of crash points at all of which recovery fails with everything in PM.
     streak: Option<usize>,
     /// The crash point that was looked into last, by its index.
@@ -276,9 +274,8 @@ struct Worker<'a, R> {
 impl<'a, R: Recovery> Worker<'a, R> {
     fn new(task: Task<'a>, memory: &'a mut VerdictCache, recovery: &'a mut R) -> Result<Self, AnalyseError> {
         let walk = memory.walk(task.reader, task.rules)?;
-        let without = Walk::new(task.reader, task.rules)?;
         let codes = StoringCodes::of(task.reader);
-        Ok(Worker { task, codes, memory, recovery, walk, without, streak: None, last: None })
+        Ok(Worker { task, codes, memory, recovery, walk, streak: None, last: None })
     }
 
     /// Finds the causes of these failing states of the outcome; `reach` is told of each before.
@@ -324,8 +321,9 @@ impl<'a, R: Recovery> Worker<'a, R> {
                 Ok(Explanation::Open(state)) => match new(reader, rules, &mut evaluator, point, failing, state) {
                     Ok(mut cause) => {
                         if assumes {
-                            self.without.advance_to(outcome.point.at)?;
-                            cause.state = without_assumptions(&cause.state, &view, &self.without.view());
+                            // Causes are told in states of the program as it is.
+                            let without = evaluator.memory.plain_walk_to(reader, rules, outcome.point.at)?;
+                            cause.state = without_assumptions(&cause.state, &view, &without.view());
                         }
                         if fails_in_order && cause.in_program_order {
                             self.streak = Some(analysis.causes.len());
@@ -403,7 +401,7 @@ fn one<R: Recovery>(
         classify(reader, rules, evaluator, point, &minimal, &verdict)?;
     let repair = match class {
         Class::Durability | Class::Ordering if !program_order_is_wrong => {
-            repair::find(reader, rules, point.at, &missing, &present)?
+            repair::find(evaluator.memory, reader, rules, point.at, &missing, &present)?
         }
         _ => None,
     };

@@ -174,8 +174,7 @@ fn passes_before<R: Recovery>(
     evaluator: &mut PointEvaluator<'_, '_, R>,
     event: EventId,
 ) -> Result<bool, ClassifyError> {
-    let mut walk = evaluator.walk(reader, rules)?;
-    walk.advance_to(event)?;
+    let walk = evaluator.walk_to(reader, rules, event)?;
     Ok(evaluator.passes_at(&walk.view())?)
 }
 

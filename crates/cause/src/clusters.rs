@@ -114,8 +114,8 @@ impl<'a> Clusters<'a> {
         };
         let end = EventId(end.0.min(begin.0.saturating_add(MOST_EVENTS)));
         let mut sites = BTreeSet::new();
-        let mut events = self.reader.events_in(EventId(begin.0 + 1)..end);
-        while let Some(event) = events.next()? {
+        let mut events = self.reader.events_near(EventId(begin.0 + 1)..end);
+        while let Some((_, event)) = events.next_with_id()? {
             sites.insert((event.context, event.pc));
         }
         let mut names: Vec<String> = Vec::new();

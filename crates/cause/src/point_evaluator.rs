@@ -8,6 +8,7 @@ use crash::walk::{Rules, Walk, WalkError};
 use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 use trace::TraceReader;
+use trace::event::EventId;
 use verdict::verdict::Verdict;
 
 use crate::verdict_cache::VerdictCache;
@@ -19,7 +20,7 @@ const HANG: u32 = 16;
 pub struct PointEvaluator<'a, 'w, R> {
     pub view: &'a PointView<'w>,
     pub recovery: &'a mut R,
-    memory: &'a mut VerdictCache,
+    pub(crate) memory: &'a mut VerdictCache,
     known: FxHashMap<StateKey, Verdict>,
     /// Runs that may still be made.
     pub allowance: u32,
@@ -103,9 +104,9 @@ impl<'a, 'w, R: Recovery> PointEvaluator<'a, 'w, R> {
         Ok(observation.verdict.is_pass())
     }
 
-    /// A walk for [`PointEvaluator::passes_at`].
-    pub fn walk<'r>(&self, reader: &'r TraceReader, rules: Rules) -> Result<Walk<'r>, WalkError> {
-        self.memory.walk(reader, rules)
+    /// A walk for [`PointEvaluator::passes_at`], at this place.
+    pub fn walk_to<'r>(&mut self, reader: &'r TraceReader, rules: Rules, at: EventId) -> Result<Walk<'r>, WalkError> {
+        self.memory.walk_to(reader, rules, at)
     }
 
     /// Runs recovery on an image that need not be a state of the point.

@@ -119,13 +119,12 @@ struct Places<'p, 'a, 'w, R> {
 }
 
 impl<'p, R: Recovery> Places<'p, '_, '_, R> {
-    fn walk(&self) -> Result<Walk<'p>, ClassifyError> {
-        Ok(self.evaluator.walk(self.reader, self.rules)?)
+    fn walk_to(&mut self, at: EventId) -> Result<Walk<'p>, ClassifyError> {
+        Ok(self.evaluator.walk_to(self.reader, self.rules, at)?)
     }
 
     fn passes(&mut self, at: EventId) -> Result<bool, ClassifyError> {
-        let mut walk = self.walk()?;
-        walk.advance_to(at)?;
+        let walk = self.walk_to(at)?;
         Ok(self.evaluator.passes_at(&walk.view())?)
     }
 
@@ -144,8 +143,9 @@ impl<'p, R: Recovery> Places<'p, '_, '_, R> {
     fn turning_store(&mut self, at: EventId) -> Result<Option<StoreInfo>, ClassifyError> {
         let stops = stops_before(self.reader, at)?;
         let near = stops.len().saturating_sub(STEPS_BACK);
-        let mut walk = self.walk()?;
         let mut good = None;
+        let first = stops.get(near).copied().unwrap_or(at);
+        let mut walk = self.walk_to(first)?;
         for &stop in &stops[near..] {
             walk.advance_to(stop)?;
             if self.evaluator.passes_at(&walk.view())? {
@@ -156,7 +156,7 @@ impl<'p, R: Recovery> Places<'p, '_, '_, R> {
             good = far_back(&stops[..near + usize::from(near < stops.len())], |stop| self.passes(stop))?;
         }
         let Some(good) = good else { return Ok(None) };
-        let mut walk = self.walk()?;
+        let mut walk = self.walk_to(good)?;
         for store in store_history::stores_in(self.reader, good, at, STORES)? {
             walk.advance_to(EventId(store.event.0 + 1))?;
             if !self.evaluator.passes_at(&walk.view())? {
@@ -168,8 +168,7 @@ impl<'p, R: Recovery> Places<'p, '_, '_, R> {
 
     /// Looks for the place after `at` where recovery passes again, and for what it needs there.
     fn completion(&mut self, at: EventId, store: &StoreInfo) -> Result<Completion, ClassifyError> {
-        let mut walk = self.walk()?;
-        walk.advance_to(store.event)?;
+        let mut walk = self.walk_to(store.event)?;
         let before = line_with_everything(&walk, LineId::of(store.place));
         walk.advance_to(at)?;
         let mut failing = at;
@@ -222,11 +221,9 @@ impl<'p, R: Recovery> Places<'p, '_, '_, R> {
 
     /// Does recovery pass before `at` with this later store alone in PM?
     fn alone(&mut self, at: EventId, store: &StoreInfo) -> Result<bool, ClassifyError> {
-        let mut after = self.walk()?;
-        after.advance_to(EventId(store.event.0 + 1))?;
+        let after = self.walk_to(EventId(store.event.0 + 1))?;
         let stored = line_with_everything(&after, LineId::of(store.place));
-        let mut walk = self.walk()?;
-        walk.advance_to(at)?;
+        let walk = self.walk_to(at)?;
         let view = walk.view();
         self.passes_with(&view, store, &stored)
     }
@@ -236,8 +233,11 @@ impl<'p, R: Recovery> Places<'p, '_, '_, R> {
         let stores = store_history::stores_in(self.reader, failing, stop, usize::MAX)?;
         let Some((last, others)) = stores.split_last() else { return Ok(Completion::Unknown) };
         // Of very many, such as a long copy, the last will do.
-        let mut walk = self.walk()?;
-        for store in others.iter().filter(|_| stores.len() <= STORES) {
+        if stores.len() > STORES {
+            return Ok(Completion::With(*last));
+        }
+        let mut walk = self.walk_to(failing)?;
+        for store in others {
             walk.advance_to(EventId(store.event.0 + 1))?;
             if self.evaluator.passes_at(&walk.view())? {
                 return Ok(Completion::With(*store));
@@ -283,7 +283,7 @@ fn neighbours<E>(
 
 /// Flushes and fences before `at` that have a store since the last such place.
 fn stops_before(reader: &TraceReader, at: EventId) -> Result<Vec<EventId>, ReadError> {
-    let mut events = reader.events_in(EventId(at.0.saturating_sub(EVENTS_BACK))..at);
+    let mut events = reader.events_near(EventId(at.0.saturating_sub(EVENTS_BACK))..at);
     let (mut stops, mut stored) = (Vec::new(), true);
     while let Some((id, event)) = events.next_with_id()? {
         if is_boundary(&event.kind) && stored {
@@ -301,7 +301,7 @@ fn is_boundary(kind: &EventKind<'_>) -> bool {
 
 /// The end of the next run of stores: the flush or fence after it.
 fn next_stop(reader: &TraceReader, from: EventId) -> Result<Option<EventId>, ReadError> {
-    let mut events = reader.events_in(from..EventId(reader.event_count()));
+    let mut events = reader.events_near(from..EventId(reader.event_count()));
     let mut stored = false;
     while let Some((id, event)) = events.next_with_id()? {
         if is_boundary(&event.kind) && stored {

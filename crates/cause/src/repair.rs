@@ -1,13 +1,13 @@
 //! The flush and the fence that would make a failing state impossible, tried on the trace.
 
-use crash::walk::Rules;
+use crash::walk::{Rules, Walk, WalkError};
 pub use finding::failure::Remedy;
-use persistency::domain::Detail;
 use persistency::tracker::Tracker;
 use trace::event::{Event, EventId, EventKind, FenceKind, FlushKind, FlushTarget};
 use trace::{ReadError, TraceReader};
 
 use crate::store_history::StoreInfo;
+use crate::verdict_cache::VerdictCache;
 
 /// Where to insert it, checked: the missing stores are then guaranteed at the crash point.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,33 +20,36 @@ pub struct Repair {
 
 /// The smallest remedy that works.
 pub fn find(
+    memory: &mut VerdictCache,
     reader: &TraceReader,
     rules: Rules,
     at: EventId,
     missing: &[StoreInfo],
     present: &[StoreInfo],
-) -> Result<Option<Repair>, ReadError> {
+) -> Result<Option<Repair>, WalkError> {
     let Some(&after) = missing.last() else { return Ok(None) };
     let before = present.iter().rev().find(|store| store.event > after.event).copied();
+    let place = before.map_or(EventId(after.event.0 + 1), |store| store.event);
+    let walk = memory.plain_walk_to(reader, rules, place.min(at))?;
     for remedy in [Remedy::Fence, Remedy::FlushAndFence] {
-        let place = before.map_or(EventId(after.event.0 + 1), |store| store.event);
-        if works(reader, rules, at, missing, place, remedy)? {
+        if works(&walk, reader, at, missing, place, remedy)? {
             return Ok(Some(Repair { remedy, after, before }));
         }
     }
     Ok(None)
 }
 
+/// `walk` is at the place, or at the crash if that is not after it.
 fn works(
+    walk: &Walk<'_>,
     reader: &TraceReader,
-    rules: Rules,
     at: EventId,
     missing: &[StoreInfo],
     place: EventId,
     remedy: Remedy,
 ) -> Result<bool, ReadError> {
-    let mut tracker = Tracker::new(rules.model.build(rules.fences), Detail::Stores);
-    let mut events = reader.events_in(EventId(0)..at);
+    let mut tracker = walk.tracker().copy();
+    let mut events = reader.events_near(walk.at()..at);
     while let Some((id, event)) = events.next_with_id()? {
         if id == place {
             insert(&mut tracker, id, missing, remedy);

@@ -57,8 +57,8 @@ impl StoreInfo {
 
 /// The store with this number.
 pub fn store(reader: &TraceReader, id: EventId) -> Result<Option<StoreInfo>, ReadError> {
-    let mut events = reader.events_in(id..EventId(id.0 + 1));
-    Ok(events.next()?.and_then(|event| StoreInfo::of(id, &event)))
+    let mut events = reader.events_near(id..EventId(id.0 + 1));
+    Ok(events.next_with_id()?.and_then(|(id, event)| StoreInfo::of(id, &event)))
 }
 
 /// How far back or ahead to look.
@@ -69,7 +69,7 @@ pub fn last_store_before(reader: &TraceReader, at: EventId) -> Result<Option<Sto
     let mut width = 64;
     loop {
         let from = EventId(at.0.saturating_sub(width));
-        let mut events = reader.events_in(from..at);
+        let mut events = reader.events_near(from..at);
         let mut last = None;
         while let Some((id, event)) = events.next_with_id()? {
             last = StoreInfo::of(id, &event).or(last);
@@ -83,7 +83,7 @@ pub fn last_store_before(reader: &TraceReader, at: EventId) -> Result<Option<Sto
 
 /// The stores of a part of the trace, at most `most`.
 pub fn stores_in(reader: &TraceReader, from: EventId, to: EventId, most: usize) -> Result<Vec<StoreInfo>, ReadError> {
-    let mut events = reader.events_in(from..to);
+    let mut events = reader.events_near(from..to);
     let mut stores = Vec::new();
     while stores.len() < most
         && let Some((id, event)) = events.next_with_id()?
@@ -96,7 +96,7 @@ pub fn stores_in(reader: &TraceReader, from: EventId, to: EventId, most: usize) 
 /// The last of the flushes in a row with which the line of a store is flushed next: where the fence for all of them belongs.
 pub fn flushed_at(reader: &TraceReader, store: &StoreInfo) -> Result<Option<Site>, ReadError> {
     let mut events = reader
-        .events_in(EventId(store.event.0 + 1)..EventId(reader.event_count().min(store.event.0.saturating_add(NEAR))));
+        .events_near(EventId(store.event.0 + 1)..EventId(reader.event_count().min(store.event.0.saturating_add(NEAR))));
     let mut last: Option<(ThreadId, Site)> = None;
     while let Some((id, event)) = events.next_with_id()? {
         let own = last.is_none_or(|(thread, _)| thread == event.thread);
@@ -127,7 +127,7 @@ pub enum StoreFate {
 pub fn fate(reader: &TraceReader, store: &StoreInfo) -> Result<StoreFate, ReadError> {
     let line = store.line;
     let end = EventId(reader.event_count().min(store.event.0.saturating_add(NEAR * 20)));
-    let mut events = reader.events_in(EventId(store.event.0 + 1)..end);
+    let mut events = reader.events_near(EventId(store.event.0 + 1)..end);
     let mut epoch_over = false;
     let mut durable = StoreFate::Durable;
     let mut flush_pending: Option<ThreadId> = store.streams.then_some(store.thread);

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crash::assumed::AssumedRepairs;
+use crash::checkpoints::Checkpoints;
 use crash::image::{CrashImage, ImageKey};
 use crash::read_tree::{KnownRuns, ReadTree, ReadTreeCache, ReadTreeLimits};
 use crash::recovery::Observation;
@@ -11,6 +12,7 @@ use crash::walk::{Rules, Walk, WalkError};
 use persistency::states::CrashState;
 use rustc_hash::FxHashMap;
 use trace::TraceReader;
+use trace::event::EventId;
 use verdict::position::CrashPositions;
 use verdict::verdict::Verdict;
 
@@ -24,6 +26,12 @@ pub struct VerdictCache {
     pub assumed: Arc<AssumedRepairs>,
     /// Of the walk that [`VerdictCache::arrive`] is told of.
     cache: ReadTreeCache,
+    /// Of the places that are asked about [elsewhere](VerdictCache::elsewhere).
+    there: ReadTreeCache,
+    /// Of walks under the assumed repairs.
+    assuming: Checkpoints,
+    /// Of walks over the trace as it is, if repairs are assumed.
+    plain: Checkpoints,
 }
 
 /// None: every state is to be run.
@@ -59,7 +67,12 @@ impl VerdictCache {
 
     fn of(read_tree: SharedTree, positions: Arc<CrashPositions>, assumed: Arc<AssumedRepairs>) -> Self {
         let shared = Arc::new(Shared { read_tree, images: Mutex::default() });
-        VerdictCache { shared, positions, assumed, cache: ReadTreeCache::default() }
+        VerdictCache { shared, positions, assumed, ..VerdictCache::default() }
+    }
+
+    /// Walks begin at any event: a test of short traces would else see no checkpoint.
+    pub fn with_dense_checkpoints(self) -> Self {
+        VerdictCache { assuming: Checkpoints::dense(), plain: Checkpoints::dense(), ..self }
     }
 
     /// The same knowledge, for another worker.
@@ -68,7 +81,7 @@ impl VerdictCache {
             shared: Arc::clone(&self.shared),
             positions: Arc::clone(&self.positions),
             assumed: Arc::clone(&self.assumed),
-            cache: ReadTreeCache::default(),
+            ..VerdictCache::default()
         }
     }
 
@@ -96,21 +109,43 @@ impl VerdictCache {
         Ok(walk)
     }
 
+    /// As [`walk`](Self::walk), at this place: it begins near it. For who goes there and back.
+    pub fn walk_to<'r>(&mut self, reader: &'r TraceReader, rules: Rules, at: EventId) -> Result<Walk<'r>, WalkError> {
+        let mut walk = self.assuming.walk_to(reader, rules, &self.assumed, at)?;
+        walk.set_positions(Arc::clone(&self.positions));
+        Ok(walk)
+    }
+
+    /// As [`walk_to`](Self::walk_to), with the program as it is: no repair is assumed.
+    pub(crate) fn plain_walk_to<'r>(
+        &mut self,
+        reader: &'r TraceReader,
+        rules: Rules,
+        at: EventId,
+    ) -> Result<Walk<'r>, WalkError> {
+        let checkpoints = if self.assumed.is_empty() { &mut self.assuming } else { &mut self.plain };
+        checkpoints.walk_to(reader, rules, &Arc::default(), at)
+    }
+
+    fn forget_places(&mut self) {
+        (self.cache, self.there) = Default::default();
+    }
+
     /// What is known, for the next search; none if nothing may be concluded.
     pub fn take_tree(&mut self) -> Option<ReadTree> {
-        self.cache = ReadTreeCache::default();
+        self.forget_places();
         self.shared.tree_mut().take()
     }
 
     /// Continues with what a search found out.
     pub fn put_tree(&mut self, read_tree: Option<ReadTree>) {
-        self.cache = ReadTreeCache::default();
+        self.forget_places();
         *self.shared.tree_mut() = read_tree;
     }
 
     /// Takes in runs of other machines.
     pub fn learn_runs(&mut self, runs: &KnownRuns) {
-        self.cache = ReadTreeCache::default();
+        self.forget_places();
         learn(&mut self.shared.tree_mut(), runs);
     }
 
@@ -130,12 +165,13 @@ impl VerdictCache {
         self.shared.tree().as_ref()?.lookup(&mut self.cache, view, state).map(|decided| decided.verdict)
     }
 
-    /// The memory as it is asked at a point of another walk, for one question: nothing is known there from the last one.
+    /// The memory as it is asked at a point of another walk, for one question. What it knows of the last such point is of use there: most lines
+    /// hold the same.
     pub fn elsewhere<T>(&mut self, view: &PointView<'_>, ask: impl FnOnce(&mut VerdictCache) -> T) -> T {
-        let here = std::mem::take(&mut self.cache);
+        std::mem::swap(&mut self.cache, &mut self.there);
         self.arrive(view);
         let answer = ask(self);
-        self.cache = here;
+        std::mem::swap(&mut self.cache, &mut self.there);
         answer
     }
 

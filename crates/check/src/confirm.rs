@@ -5,13 +5,13 @@
 use cause::analyse::RootCause;
 use cause::clusters::Clusters;
 use cause::explain::{Explained, explain};
-use crash::walk::{Rules, Walk, WalkError};
+use crash::checkpoints::PlainWalks;
+use crash::walk::WalkError;
 use finding::evidence::Evidence;
 use finding::finding::{Class, Finding};
 use finding::note::RunNote;
 use persistency::point::PointError;
 use runner::runner::{Runner, RunnerError};
-use trace::TraceReader;
 use trace::event::EventId;
 use verdict::end::Frame;
 
@@ -39,14 +39,12 @@ pub enum Confirmation {
 
 /// Runs the cause's state twice in native mode. There is at least one runner.
 pub fn confirm(
-    reader: &TraceReader,
-    rules: Rules,
+    walks: &PlainWalks<'_>,
     cause: &RootCause,
     runners: &mut [Runner],
 ) -> Result<Confirmation, ConfirmError> {
     let (first, second) = twice(runners, |runner| -> Result<_, ConfirmError> {
-        let mut walk = Walk::new(reader, rules)?;
-        walk.advance_to(cause.point.at)?;
+        let walk = walks.to(cause.point.at)?;
         let view = walk.view();
         Ok(runner.confirm(&view.image(&cause.state)?)?)
     })?;
@@ -72,14 +70,8 @@ fn twice<W: Send, T: Send, E: Send>(
 }
 
 /// Where recovery was when it broke down on the cause's state; empty if it did not, or if nobody knows.
-pub fn breakdown(
-    reader: &TraceReader,
-    rules: Rules,
-    cause: &RootCause,
-    runner: &mut Runner,
-) -> Result<Vec<Frame>, ConfirmError> {
-    let mut walk = Walk::new(reader, rules)?;
-    walk.advance_to(cause.point.at)?;
+pub fn breakdown(walks: &PlainWalks<'_>, cause: &RootCause, runner: &mut Runner) -> Result<Vec<Frame>, ConfirmError> {
+    let walk = walks.to(cause.point.at)?;
     let view = walk.view();
     let image = view.image(&cause.state)?;
     // On a busy machine a run may be killed before it has said where it is.
@@ -110,14 +102,14 @@ impl CheckSession<'_> {
         notes: &mut Vec<RunNote>,
         wants: &dyn Fn(&mut Finding) -> bool,
     ) -> Result<(Vec<Finding>, Vec<Evidence>), SessionError> {
-        let rules = self.options.rules;
+        let walks = PlainWalks::new(self.reader, self.options.rules);
         let mut crash_paths: Vec<Vec<Frame>> = Vec::new();
         for (number, cause) in causes.iter().enumerate() {
             // All hangs are one finding, and to see where one is takes long.
             let is_seen = |other: usize| causes[other].verdict.is_endless() && !crash_paths[other].is_empty();
             let is_known = cause.verdict.is_endless() && (0..number).any(is_seen);
             let needed = cause.class == Class::Recovery && !is_known;
-            let path = if needed { breakdown(self.reader, rules, cause, &mut runners[0]) } else { Ok(Vec::new()) };
+            let path = if needed { breakdown(&walks, cause, &mut runners[0]) } else { Ok(Vec::new()) };
             crash_paths.push(match path.map_err(SessionError::from) {
                 Err(error) if error.is_cancelled() => Vec::new(),
                 path => path?,
@@ -149,7 +141,7 @@ impl CheckSession<'_> {
             let mut shown = None;
             let mut cancelled = false;
             for &number in numbers.iter().take(3) {
-                match confirm(self.reader, rules, &causes[number], runners).map_err(SessionError::from) {
+                match confirm(&walks, &causes[number], runners).map_err(SessionError::from) {
                     Ok(Confirmation::Confirmed) => shown = Some(&causes[number]),
                     Ok(Confirmation::NotReproduced) => continue,
                     Err(error) if error.is_cancelled() => cancelled = true,
@@ -173,7 +165,7 @@ impl CheckSession<'_> {
         for (_, mut finding, cause, numbers) in confirmed {
             let folder = self.bundles_option.as_ref().map_or_else(String::new, |name| format!("--bundles {name} "));
             self.place(&mut finding, runner);
-            finding.notes.extend(hint(self.reader, self.options, cause)?);
+            finding.notes.extend(hint(&walks, self.reader, self.options, cause)?);
             if let Some(clusters) = &mut clusters {
                 let lost = cause.missing.first().filter(|_| !cause.in_program_order);
                 finding.notes.extend(lost.and_then(|store| clusters.made_before(store.event, cause.point.at)));
@@ -181,7 +173,7 @@ impl CheckSession<'_> {
                 finding.notes.extend(clusters.seen_in(&points)?);
             }
             finding.replay = Some(format!("fencepost replay {folder}{}", finding.id));
-            match self.write_bundle(&finding, cause, runner) {
+            match self.write_bundle(&walks, &finding, cause, runner) {
                 // What was found is told in any case.
                 Err(SessionError::Bundle(error)) => {
                     finding.replay = None;
@@ -189,7 +181,7 @@ impl CheckSession<'_> {
                 }
                 written => {
                     written?;
-                    match self.evidence(&finding, cause, runner) {
+                    match self.evidence(&walks, &finding, cause, runner) {
                         Ok(shown) => evidence.push(shown),
                         Err(error) => {
                             notes.push(RunNote::NoTimeline { finding: finding.id.clone(), why: error.to_string() });

@@ -1,9 +1,10 @@
 //! The likely-correctness condition that a failing state breaks: why a reader could have expected otherwise.
 
+use crash::checkpoints::PlainWalks;
 use crash::search::SearchOptions;
 use crash::strategy::inferred::KnownConditions;
 use crash::strategy::violation::broken;
-use crash::walk::{Walk, WalkError};
+use crash::walk::WalkError;
 use finding::note::{CodeLine, Condition, Note};
 use infer::ConditionRule;
 use trace::TraceReader;
@@ -13,10 +14,14 @@ use trace::symbol::Symbolizer;
 use cause::analyse::RootCause;
 
 /// None without conditions, or if the state of the cause breaks none.
-pub fn hint(reader: &TraceReader, options: &SearchOptions, cause: &RootCause) -> Result<Option<Note>, WalkError> {
+pub fn hint(
+    walks: &PlainWalks<'_>,
+    reader: &TraceReader,
+    options: &SearchOptions,
+    cause: &RootCause,
+) -> Result<Option<Note>, WalkError> {
     let Some(conditions) = options.conditions.as_ref().and_then(KnownConditions::get) else { return Ok(None) };
-    let mut walk = Walk::new(reader, options.rules)?;
-    walk.advance_to(cause.point.at)?;
+    let walk = walks.to(cause.point.at)?;
     let Some(found) = broken(&walk.view(), conditions, &cause.state) else { return Ok(None) };
     let mut symbols = Symbolizer::new(reader.tables());
     let mut line = |code: CodeAddr| {

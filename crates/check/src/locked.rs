@@ -164,7 +164,7 @@ fn joined(mut spans: Vec<(EventId, EventId)>) -> Vec<(EventId, EventId)> {
 
 /// The locked instruction before `at` that completes a flush of the store's line.
 fn completed_by(reader: &TraceReader, store: &StoreInfo, at: EventId) -> Result<Option<Site>, ReadError> {
-    let mut events = reader.events_in(EventId(store.event.0 + 1)..at);
+    let mut events = reader.events_near(EventId(store.event.0 + 1)..at);
     let mut flush_pending = store.streams.then_some(store.thread);
     while let Some((_, event)) = events.next_with_id()? {
         match event.kind {

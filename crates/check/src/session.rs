@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use crash::assumed::AssumedRepairs;
+use crash::checkpoints::PlainWalks;
 use crash::image::CrashImage;
 use crash::journal::JournalError;
 use crash::points::CREATORS;
@@ -420,12 +421,12 @@ impl CheckSession<'_> {
 
     pub(crate) fn write_bundle(
         &self,
+        walks: &PlainWalks<'_>,
         finding: &Finding,
         cause: &RootCause,
         runner: &Runner,
     ) -> Result<(), SessionError> {
-        let mut walk = Walk::new(self.reader, self.options.rules)?;
-        walk.advance_to(cause.point.at)?;
+        let walk = walks.to(cause.point.at)?;
         let view = walk.view();
         let image = view.image(&cause.state)?;
         let pools: Vec<PathBuf> = self.plan.pools.iter().map(|(path, _)| path.clone()).collect();
@@ -457,13 +458,14 @@ impl CheckSession<'_> {
     /// What a report shows beside the finding's words; the bundle keeps it for later.
     pub(crate) fn evidence(
         &self,
+        walks: &PlainWalks<'_>,
         finding: &Finding,
         cause: &RootCause,
         runner: &mut Runner,
     ) -> Result<Evidence, SessionError> {
         let case = Case {
             reader: self.reader,
-            rules: self.options.rules,
+            walks,
             cause,
             finding,
             libraries: self.libraries,

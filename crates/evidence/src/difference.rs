@@ -1,8 +1,8 @@
 //! The bytes of a failing state beside those of a state that recovery copes with.
 
+use crash::checkpoints::PlainWalks;
 use crash::image::{CrashImage, LineBytes};
 use crash::view::PointView;
-use crash::walk::{Rules, Walk};
 use finding::evidence::{Comparison, Difference, Field, Lane, LineDifference, Timeline, Write};
 use persistency::line::LineId;
 use persistency::point::Content;
@@ -63,17 +63,15 @@ pub fn at_crash(
 /// Compares the failing state with what there was before the store that came too early.
 pub fn before(
     reader: &TraceReader,
-    rules: Rules,
+    walks: &PlainWalks<'_>,
     cause: &RootCause,
     passes: &mut dyn FnMut(&CrashImage<'_>) -> bool,
 ) -> Result<Compared, EvidenceError> {
-    let mut walk = Walk::new(reader, rules)?;
-    walk.advance_to(cause.point.at)?;
+    let walk = walks.to(cause.point.at)?;
     let view = walk.view();
     let failing = view.image(&cause.state)?;
     let turn = cause.present.last().map_or(cause.point.at, |store| store.event);
-    let mut earlier = Walk::new(reader, rules)?;
-    earlier.advance_to(turn)?;
+    let earlier = walks.to(turn)?;
     let view = earlier.view();
     let passing = view.image(&Assignment::everything(&view).state(&view))?;
     let between = lines_between(reader, turn, cause.point.at)?;
@@ -83,7 +81,7 @@ pub fn before(
 
 fn lines_between(reader: &TraceReader, from: EventId, to: EventId) -> Result<Vec<LineId>, EvidenceError> {
     let mut lines = Vec::new();
-    let mut events = reader.events_in(from..to);
+    let mut events = reader.events_near(from..to);
     while let Some((id, event)) = events.next_with_id()? {
         lines.extend(window::stored_lines(id, &event));
         if lines.len() > 100 * LINES {

@@ -1,7 +1,8 @@
 //! Gathers the evidence of a finding.
 
+use crash::checkpoints::PlainWalks;
 use crash::image::CrashImage;
-use crash::walk::{Rules, WalkError};
+use crash::walk::WalkError;
 use finding::blame::Libraries;
 use finding::evidence::{Evidence, VERSION};
 use finding::finding::Finding;
@@ -20,7 +21,7 @@ const AROUND: u32 = 4;
 #[derive(Clone, Copy)]
 pub struct Case<'a> {
     pub reader: &'a TraceReader,
-    pub rules: Rules,
+    pub walks: &'a PlainWalks<'a>,
     pub cause: &'a RootCause,
     pub finding: &'a Finding,
     pub libraries: &'a Libraries,
@@ -47,16 +48,16 @@ pub enum EvidenceError {
 impl Case<'_> {
     /// `passes` runs recovery on an image; it is asked a few times at most.
     pub fn evidence(&self, passes: &mut dyn FnMut(&CrashImage<'_>) -> bool) -> Result<Evidence, EvidenceError> {
-        let Case { reader, rules, cause, finding, .. } = *self;
+        let Case { reader, walks, cause, finding, .. } = *self;
         let mut places = Places::new(reader.tables(), self.libraries);
         let mut compared = None;
-        let timeline = lanes::timeline(reader, rules, cause, &mut places, &mut |walk| {
+        let timeline = lanes::timeline(reader, walks, cause, &mut places, &mut |walk| {
             compared = difference::at_crash(&walk.view(), cause, passes)?;
             Ok(())
         })?;
         let compared = match compared {
             Some(compared) => compared,
-            None => difference::before(reader, rules, cause, passes)?,
+            None => difference::before(reader, walks, cause, passes)?,
         };
         let difference = compared.named(reader, &timeline);
         let mut excerpts: Vec<Excerpt> = Vec::new();

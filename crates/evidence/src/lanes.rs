@@ -1,6 +1,7 @@
 //! Follows lines through a window of the trace: which stores were made, asked for by a flush, guaranteed, after each event.
 
-use crash::walk::{Rules, Walk, WalkError};
+use crash::checkpoints::PlainWalks;
+use crash::walk::{Walk, WalkError};
 use finding::evidence::{Lane, LaneNo, Mark, ShownEvent, Timeline, Write};
 use finding::site::Site;
 use persistency::line::{LINE_BYTES, LineId};
@@ -24,17 +25,16 @@ const NAMES: usize = 4;
 /// The time line of a root cause. `at_crash` is called once, where power fails.
 pub fn timeline(
     reader: &TraceReader,
-    rules: Rules,
+    walks: &PlainWalks<'_>,
     cause: &RootCause,
     places: &mut Places<'_>,
     at_crash: &mut dyn FnMut(&Walk<'_>) -> Result<(), EvidenceError>,
 ) -> Result<Timeline, EvidenceError> {
     let window = Window::of(reader, cause)?;
-    let mut walk = Walk::new(reader, rules)?;
-    walk.advance_to(window.from)?;
+    let mut walk = walks.to(window.from)?;
     let mut lanes = Lanes::new(reader, cause, &window, &walk, places)?;
     let wanted = window.line_set();
-    let mut events = reader.events_in(window.from..window.to);
+    let mut events = reader.events_near(window.from..window.to);
     let mut to = window.from;
     let (mut after, mut afterwards) = (0, 0);
     while let Some((id, event)) = events.next_with_id()? {

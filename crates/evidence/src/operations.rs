@@ -17,7 +17,7 @@ pub fn around(
     text: &dyn Fn(u64) -> Option<String>,
 ) -> Result<Vec<Operation>, ReadError> {
     let mut all: Vec<Operation> = Vec::new();
-    let mut events = reader.events_in(EventId(crash.0.saturating_sub(FAR))..EventId(crash.0.saturating_add(FAR)));
+    let mut events = reader.events_near(EventId(crash.0.saturating_sub(FAR))..EventId(crash.0.saturating_add(FAR)));
     let mut begun_after = 0;
     while let Some((id, event)) = events.next_with_id()? {
         match event.kind {

@@ -54,7 +54,7 @@ impl Window {
     /// Lines that were stored to, those nearest to the crash first.
     fn add_lines_nearby(&mut self, reader: &TraceReader, crash: u64) -> Result<(), ReadError> {
         let mut near: BTreeMap<LineId, u64> = BTreeMap::new();
-        let mut events = reader.events_in(self.from..EventId(self.to.0.min(crash + LEAD_IN)));
+        let mut events = reader.events_near(self.from..EventId(self.to.0.min(crash + LEAD_IN)));
         while let Some((id, event)) = events.next_with_id()? {
             for line in stored_lines(id, &event) {
                 let distance = near.entry(line).or_insert(u64::MAX);
@@ -78,7 +78,7 @@ impl Window {
     fn keep_newest(&mut self, reader: &TraceReader, crash: EventId) -> Result<(), ReadError> {
         let lines = self.line_set();
         let mut ids = Vec::new();
-        let mut events = reader.events_in(self.from..crash);
+        let mut events = reader.events_near(self.from..crash);
         while let Some((id, event)) = events.next_with_id()? {
             if matters(id, &event, &lines) {
                 ids.push(id);

@@ -150,7 +150,7 @@ pub fn analysed(
     remembering
 }
 
-/// With what the search found out, and with a run for every state.
+/// With what the search found out and with walks that begin at any event, and with a run for every state and walks from the beginning.
 pub fn both(
     recorded: &Recorded,
     recovery: impl Fn(Words<'_>) -> Option<&'static str> + Clone + Send,
@@ -160,7 +160,7 @@ pub fn both(
     let survey = Survey::of(&recorded.reader, options.selection.density, &|_, _| false).unwrap();
     let mut workers = [Check(recovery)];
     let found = Search::new(&recorded.reader, &survey, &options).run(&mut workers).unwrap();
-    [VerdictCache::new(found.read_tree, Arc::default()), VerdictCache::default()]
+    [VerdictCache::new(found.read_tree, Arc::default()).with_dense_checkpoints(), VerdictCache::default()]
         .map(|memory| analyse(&recorded.reader, options.rules, &found.points, memory, &mut workers, allowance).unwrap())
 }
 

@@ -1,6 +1,7 @@
 //! Evidence: what a report shows of a finding agrees with the trace.
 
 use cause::analyse::RootCause;
+use crash::checkpoints::PlainWalks;
 use crash::points::{FailurePoint, Point, PointKind};
 use crash::walk::Rules;
 use evidence::file;
@@ -68,7 +69,7 @@ fn finding() -> Finding {
 fn evidence(recorded: &Recorded, cause: &RootCause) -> (Evidence, usize) {
     let case = Case {
         reader: &recorded.reader,
-        rules: Rules::default(),
+        walks: &PlainWalks::new(&recorded.reader, Rules::default()),
         cause,
         finding: &finding(),
         libraries: &Libraries::default(),
