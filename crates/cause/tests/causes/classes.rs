@@ -202,6 +202,20 @@ fn a_line_that_fails_with_all_of_it_in_pm_is_none_of_the_missing() {
     assert!(!found.is_empty() && found.iter().all(is_half), "the first store without the second: {found:#?}");
 }
 
+/// Between a flag and the data that it speaks of, a library keeps its log: the program is told of its own store.
+#[test]
+fn what_a_pm_library_stores_for_itself_is_not_what_was_needed() {
+    let flag = [store(1, 2, 1), clwb(2, 2), fence(3)];
+    let log = [store(4, 5, 1).by_pm_library(), clwb(5, 5), fence(6)];
+    let data = [store(7, 1, 7), clwb(8, 1), fence(9)];
+    let cause = only(&[flag, log, data].concat(), promised);
+    assert_eq!((cause.class, cause.program_order_is_wrong), (Class::Ordering, true));
+    assert_eq!((sites(&cause.present), sites(&cause.missing)), (vec![1], vec![7]));
+    // Where there is nothing else, it is told.
+    let log = [store(4, 1, 7).by_pm_library(), clwb(5, 1), fence(6)];
+    assert_eq!(sites(&only(&[flag, log].concat(), promised).missing), [4]);
+}
+
 /// An update of very many steps, such as the growing of a table, is one from its first store to its last, wherever power fails in it.
 #[test]
 fn both_ends_of_a_long_update_are_found() {

@@ -10,6 +10,8 @@ pub struct Step {
     called_at: Option<u64>,
     /// The call that led there in the program itself.
     reached_by: Option<u64>,
+    /// By an instruction of a PM library, for itself.
+    by_pm_library: bool,
     thread: u32,
     what: What,
 }
@@ -34,6 +36,11 @@ impl Step {
         Step { thread, ..self }
     }
 
+    /// The same by an instruction of libpmemobj.
+    pub fn by_pm_library(self) -> Step {
+        Step { by_pm_library: true, ..self }
+    }
+
     pub fn site(self) -> u64 {
         self.site
     }
@@ -50,7 +57,7 @@ impl Step {
 }
 
 fn step(site: u64, what: What) -> Step {
-    Step { site, called_at: None, reached_by: None, thread: 0, what }
+    Step { site, called_at: None, reached_by: None, by_pm_library: false, thread: 0, what }
 }
 
 pub fn store(site: u64, line: u64, value: u64) -> Step {
@@ -110,7 +117,7 @@ pub fn record(steps: &[Step]) -> Recorded {
     let mut writer = TraceWriter::create(&path, Meta::default()).unwrap();
     let info = PoolInfo { path: "/pmem/pool".into(), len: POOL_BYTES };
     writer.pool(info, &mut &[0; POOL_BYTES as usize][..]).unwrap();
-    let [program, library] = ["program", "libc.so.6"]
+    let [program, library, pm_library] = ["program", "libc.so.6", "libpmemobj.so.1"]
         .map(|path| writer.module(CodeModule { path: path.into(), build_id: None, kind: ModuleKind::Elf }));
     for step in steps {
         let at = |line: u64| Place { pool: PoolId(0), offset: PoolOffset(line * 64) };
@@ -138,6 +145,7 @@ pub fn record(steps: &[Step]) -> Recorded {
         let mut call = |site| writer.context(ContextId(0), CodeAddr { module: program, addr: pc(site) }, false);
         let (module, context) = match (step.called_at, step.reached_by) {
             (Some(site), _) => (library, call(site)),
+            (None, None) if step.by_pm_library => (pm_library, ContextId(0)),
             (None, Some(site)) => (program, call(site)),
             (None, None) => (program, ContextId(0)),
         };
