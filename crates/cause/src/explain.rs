@@ -77,9 +77,11 @@ pub fn explain(
         .sort_by_key(|(_, cause, named)| (cause.class != Class::Durability, is_unknown(cause) || named.is_within_call));
     for (number, cause, named) in named {
         let keys = named.keys(&cause);
-        let known = keys.iter().find_map(|key| groups.get(key).copied()).or_else(|| named.lost(&cause, &all));
-        let group = known.unwrap_or(all.len());
-        keys.into_iter().chain(named.open_keys(&cause)).for_each(|key| {
+        let known = keys.iter().find_map(|key| groups.get(key).copied());
+        let lost = if known.is_none() { named.lost(&cause, &all) } else { None };
+        let group = known.or(lost).unwrap_or(all.len());
+        // That one of its stores is lost does not make the same update whole where nothing is lost.
+        keys.into_iter().chain(named.open_keys(&cause)).filter(|_| lost.is_none()).for_each(|key| {
             groups.entry(key).or_insert(group);
         });
         match all.get_mut(group) {

@@ -121,6 +121,23 @@ fn a_lost_store_does_not_take_in_an_update_that_is_torn_without_any_loss() {
     assert_eq!(classes, [Class::Durability, Class::Atomicity]);
 }
 
+/// The same where the loss shows in states of that update first.
+#[test]
+fn an_update_that_is_torn_without_any_loss_is_told_beside_the_loss_of_its_store() {
+    let recorded = record(&[durable(1, 3), durable(2, 4)].concat());
+    let all = causes(&recorded, torn);
+    let update = all.iter().find(|cause| cause.in_program_order).expect("torn in program order").clone();
+    let half = RootCause { in_program_order: false, completes: Completes::Unknown, ..update.clone() };
+    let lost = RootCause { class: Class::Durability, missing: update.present.clone(), present: vec![], ..half.clone() };
+    let classes = |causes: &[RootCause]| -> Vec<Class> {
+        let found = explain(causes, &[], recorded.reader.tables(), &Libraries::default());
+        found.iter().map(|one| one.finding.class).collect()
+    };
+    assert_eq!(classes(&[lost.clone(), half.clone()]), [Class::Durability]);
+    assert_eq!(classes(&[lost.clone(), half.clone(), update.clone()]), [Class::Durability, Class::Atomicity]);
+    assert_eq!(classes(&[lost, update, half]), [Class::Durability, Class::Atomicity]);
+}
+
 /// Eight words copied by four instructions and not flushed, then a flag that says that they are there.
 fn copied(by: impl Fn(Step) -> Step) -> Recorded {
     let mut steps: Vec<Step> = (0..8).map(|word| by(store(20 + word % 4, 1 + word, 7))).collect();
