@@ -2,8 +2,9 @@
 //!
 //! A finding is known if the file has its id: the same rule and guilty line. Ids change when lines move, or when the sources lie in
 //! another folder, and that must not make old findings new. So each entry whose id was not met also stands for one finding that
-//! looks the same: the same rule, words, file name and function, whatever the numbers. Everything else in the file is ignored, so
-//! that the output of a run serves as it is.
+//! looks the same: the same rule, words, file name and function, whatever the numbers. And what a power failure brings to light can be told
+//! as another class beside another bug, an order as atomicity for example: an entry that was still not met stands for one failure with the same
+//! guilty line. Everything else in the file is ignored, so that the output of a run serves as it is.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,6 +23,8 @@ pub struct Baseline {
     entries: Vec<BaselineEntry>,
     /// Ids of the present run's findings that are known.
     known: BTreeSet<String>,
+    /// How many of these another rule told.
+    retold: usize,
     gone: usize,
 }
 
@@ -31,6 +34,34 @@ struct BaselineEntry {
     /// Of what other rules said of the same bug.
     also: Vec<String>,
     looks: Looks,
+    /// Of a failure: the guilty place.
+    store: Option<StoredAt>,
+}
+
+/// Durability, ordering, atomicity.
+const FAILURES: [&str; 3] = ["FP0601", "FP0602", "FP0603"];
+
+/// Where a store is that a power failure has shown to be guilty.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct StoredAt {
+    file_name: String,
+    function: String,
+    line: u64,
+}
+
+impl StoredAt {
+    /// None if the rule is not about states after a power failure that recovery fails on, or nothing is known of the place.
+    fn new(rule: &str, file: &str, function: &str, line: Option<u64>) -> Option<StoredAt> {
+        let line = line.filter(|_| FAILURES.contains(&rule) && !file.is_empty())?;
+        let file_name = file.rsplit('/').next().unwrap_or_default().to_owned();
+        Some(StoredAt { file_name, function: function.to_owned(), line })
+    }
+
+    fn of(finding: &Finding) -> Option<StoredAt> {
+        let guilty = finding.guilty();
+        let (file, function) = (guilty.file.as_deref()?, guilty.function.as_deref().unwrap_or_default());
+        StoredAt::new(&finding.rule, file, function, guilty.line.map(u64::from))
+    }
 }
 
 /// What stays when lines move.
@@ -102,19 +133,31 @@ impl Baseline {
                 None => others.push(finding),
             }
         }
-        for finding in others {
-            let looks = Looks::of(finding);
-            if let Some(met) = unmet.iter().position(|entry| entry.looks == looks) {
-                unmet.swap_remove(met);
-                self.known.insert(finding.id.0.clone());
-            }
-        }
+        let mut meet = |others: &mut Vec<&Finding>, is_same: &dyn Fn(&BaselineEntry, &Finding) -> bool| {
+            others.retain(|finding| match unmet.iter().position(|entry| is_same(entry, finding)) {
+                Some(met) => {
+                    unmet.swap_remove(met);
+                    self.known.insert(finding.id.0.clone());
+                    false
+                }
+                None => true,
+            });
+        };
+        meet(&mut others, &|entry, finding| entry.looks == Looks::of(finding));
+        let before = others.len();
+        meet(&mut others, &|entry, finding| entry.store.is_some() && entry.store == StoredAt::of(finding));
+        self.retold = before - others.len();
         self.gone = unmet.len();
     }
 
     /// Whether a finding is known, of those that were compared.
     pub fn knows(&self, finding: &Finding) -> bool {
         self.known.contains(&finding.id.0)
+    }
+
+    /// How many of the known findings are known by their guilty line only: the file has them under another rule.
+    pub fn retold(&self) -> usize {
+        self.retold
     }
 
     /// How many of its findings were not met.
@@ -143,7 +186,10 @@ fn from_sarif(document: &Value) -> Result<Baseline, String> {
             let file = text(result, "/locations/0/physicalLocation/artifactLocation/uri");
             let function = text(result, "/locations/0/logicalLocations/0/name");
             let also = also(&result["properties"]);
-            entries.push(BaselineEntry { id, also, looks: Looks::new(text(result, "/ruleId"), title, file, function) });
+            let rule = text(result, "/ruleId");
+            let line = result.pointer("/locations/0/physicalLocation/region/startLine").and_then(Value::as_u64);
+            let store = StoredAt::new(rule, file, function, line);
+            entries.push(BaselineEntry { id, also, looks: Looks::new(rule, title, file, function), store });
         }
     }
     Ok(Baseline { entries, ..Baseline::default() })
@@ -159,8 +205,10 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
         if value["type"] == "finding" {
             let id = value["id"].as_str().ok_or_else(|| format!("line {}: the finding has no id", number + 1))?;
             let (file, function) = (text(&value, "/locations/0/file"), text(&value, "/locations/0/function"));
-            let looks = Looks::new(text(&value, "/rule"), text(&value, "/title"), file, function);
-            entries.push(BaselineEntry { id: id.to_owned(), also: also(&value), looks });
+            let (rule, line) = (text(&value, "/rule"), value.pointer("/locations/0/line").and_then(Value::as_u64));
+            let looks = Looks::new(rule, text(&value, "/title"), file, function);
+            let store = StoredAt::new(rule, file, function, line);
+            entries.push(BaselineEntry { id: id.to_owned(), also: also(&value), looks, store });
         }
     }
     if ended {
@@ -276,6 +324,23 @@ mod tests {
         // One entry stands for one finding; the one whose id is there comes first.
         assert_eq!(known(&before, &[finding("/a", 5, "put"), finding("/a", 7, "put")]), (vec![false, true], 0));
         assert_eq!(known(&before, &[finding("/a", 5, "put"), finding("/a", 6, "put")]), (vec![true, false], 0));
+    }
+
+    #[test]
+    fn a_failure_that_another_rule_tells_is_known_by_its_guilty_line() {
+        let failure = |rule: &str, line: u32| {
+            let one = finding("/a", line, "put");
+            Finding { id: FindingId::new(rule, &one.locations[0]), rule: rule.into(), ..one }
+        };
+        let before = [failure("FP0603", 7)];
+        assert_eq!(known(&before, &[failure("FP0602", 7)]), (vec![true], 0));
+        assert_eq!(known(&before, &[failure("FP0602", 8)]), (vec![false], 1));
+        assert_eq!(known(&before, &[failure("FP0101", 7)]), (vec![false], 1), "misuse is no failure");
+        // One entry stands for one finding; its own comes first.
+        assert_eq!(known(&before, &[failure("FP0602", 7), failure("FP0603", 7)]), (vec![false, true], 0));
+        let mut baseline = Baseline::parse(&printed(&before)[0]).unwrap();
+        baseline.compare(&[failure("FP0601", 7)]);
+        assert_eq!((baseline.retold(), baseline.gone()), (1, 0));
     }
 
     #[test]

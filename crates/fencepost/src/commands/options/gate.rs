@@ -157,6 +157,13 @@ impl Judged {
             let plural = if gone == 1 { "" } else { "s" };
             render::note(format_args!("not found again: {gone} finding{plural} of the baseline (--write-baseline)"));
         }
+        let retold = self.baseline().map_or(0, Baseline::retold);
+        if retold > 0 {
+            render::note(format_args!(
+                "known by the guilty line, under another rule: {} of the baseline (--write-baseline)",
+                counted(retold as u64, "finding")
+            ));
+        }
         let Some(path) = &self.gate.write else { return exit };
         let mut text = String::new();
         for finding in &self.findings {
