@@ -3,15 +3,15 @@
 //! A finding is known if the file has its id: the same rule and guilty line. Ids change when lines move, or when the sources lie in
 //! another folder, and that must not make old findings new. So each entry whose id was not met also stands for one finding that
 //! looks the same: the same rule, words, file name and function, whatever the numbers. And what a power failure brings to light can be told
-//! as another class beside another bug, an order as atomicity for example: an entry that was still not met stands for one failure with the same
-//! guilty line. Everything else in the file is ignored, so that the output of a run serves as it is.
+//! as another class, or with other stores of one fence, beside another bug: an entry that was still not met stands for one failure with the same
+//! guilty line, or with stores that are all its own. Everything else in the file is ignored, so that the output of a run serves as it is.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use finding::finding::Finding;
+use finding::finding::{Finding, Location};
 use serde_json::Value;
 
 use crate::sarif::FINGERPRINT;
@@ -23,7 +23,7 @@ pub struct Baseline {
     entries: Vec<BaselineEntry>,
     /// Ids of the present run's findings that are known.
     known: BTreeSet<String>,
-    /// How many of these another rule told.
+    /// How many of these are told in another way.
     retold: usize,
     gone: usize,
 }
@@ -34,14 +34,43 @@ struct BaselineEntry {
     /// Of what other rules said of the same bug.
     also: Vec<String>,
     looks: Looks,
-    /// Of a failure: the guilty place.
-    store: Option<StoredAt>,
+    failure: Sides,
+}
+
+/// The stores of a failure, the guilty one first; empty if the rule is not about states after a power failure that recovery fails on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Sides(Vec<StoredAt>);
+
+impl Sides {
+    /// `places` are roles, files, functions and lines.
+    fn new<'a>(rule: &str, places: impl Iterator<Item = (&'a str, &'a str, &'a str, Option<u64>)>) -> Sides {
+        let of_stores = places.filter(|(role, ..)| FAILURES.contains(&rule) && !NO_STORES.contains(role));
+        Sides(of_stores.filter_map(|(_, file, function, line)| StoredAt::new(file, function, line?)).collect())
+    }
+
+    fn of(finding: &Finding) -> Sides {
+        fn place(location: &Location) -> (&str, &str, &str, Option<u64>) {
+            let (file, function) = (location.file.as_deref(), location.function.as_deref());
+            (location.role.name(), file.unwrap_or_default(), function.unwrap_or_default(), location.line.map(u64::from))
+        }
+        Sides::new(&finding.rule, finding.locations.iter().map(place))
+    }
+
+    /// The guilty store is the same, or all stores of the one with fewer are stores of the other: one missing fence has several in front of it.
+    fn agrees(&self, other: &Sides) -> bool {
+        let (fewer, more) = if self.0.len() <= other.0.len() { (self, other) } else { (other, self) };
+        let is_within = fewer.0.len() > 1 && fewer.0.iter().all(|store| more.0.contains(store));
+        is_within || self.0.first().is_some_and(|guilty| other.0.first() == Some(guilty))
+    }
 }
 
 /// Durability, ordering, atomicity.
 const FAILURES: [&str; 3] = ["FP0601", "FP0602", "FP0603"];
 
-/// Where a store is that a power failure has shown to be guilty.
+/// Roles of places that are no stores.
+const NO_STORES: [&str; 2] = ["library", "recovery"];
+
+/// Where a store is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct StoredAt {
     file_name: String,
@@ -50,17 +79,9 @@ struct StoredAt {
 }
 
 impl StoredAt {
-    /// None if the rule is not about states after a power failure that recovery fails on, or nothing is known of the place.
-    fn new(rule: &str, file: &str, function: &str, line: Option<u64>) -> Option<StoredAt> {
-        let line = line.filter(|_| FAILURES.contains(&rule) && !file.is_empty())?;
-        let file_name = file.rsplit('/').next().unwrap_or_default().to_owned();
+    fn new(file: &str, function: &str, line: u64) -> Option<StoredAt> {
+        let file_name = file.rsplit('/').next().filter(|name| !name.is_empty())?.to_owned();
         Some(StoredAt { file_name, function: function.to_owned(), line })
-    }
-
-    fn of(finding: &Finding) -> Option<StoredAt> {
-        let guilty = finding.guilty();
-        let (file, function) = (guilty.file.as_deref()?, guilty.function.as_deref().unwrap_or_default());
-        StoredAt::new(&finding.rule, file, function, guilty.line.map(u64::from))
     }
 }
 
@@ -145,7 +166,7 @@ impl Baseline {
         };
         meet(&mut others, &|entry, finding| entry.looks == Looks::of(finding));
         let before = others.len();
-        meet(&mut others, &|entry, finding| entry.store.is_some() && entry.store == StoredAt::of(finding));
+        meet(&mut others, &|entry, finding| entry.failure.agrees(&Sides::of(finding)));
         self.retold = before - others.len();
         self.gone = unmet.len();
     }
@@ -155,7 +176,7 @@ impl Baseline {
         self.known.contains(&finding.id.0)
     }
 
-    /// How many of the known findings are known by their guilty line only: the file has them under another rule.
+    /// How many of the known findings are known by their stores only: the file tells them in another way.
     pub fn retold(&self) -> usize {
         self.retold
     }
@@ -187,9 +208,14 @@ fn from_sarif(document: &Value) -> Result<Baseline, String> {
             let function = text(result, "/locations/0/logicalLocations/0/name");
             let also = also(&result["properties"]);
             let rule = text(result, "/ruleId");
-            let line = result.pointer("/locations/0/physicalLocation/region/startLine").and_then(Value::as_u64);
-            let store = StoredAt::new(rule, file, function, line);
-            entries.push(BaselineEntry { id, also, looks: Looks::new(rule, title, file, function), store });
+            let of = |name: &str| result[name].as_array().into_iter().flatten();
+            let places = of("locations").chain(of("relatedLocations")).map(|place| {
+                let line = place.pointer("/physicalLocation/region/startLine").and_then(Value::as_u64);
+                let file = text(place, "/physicalLocation/artifactLocation/uri");
+                (text(place, "/message/text"), file, text(place, "/logicalLocations/0/name"), line)
+            });
+            let failure = Sides::new(rule, places);
+            entries.push(BaselineEntry { id, also, looks: Looks::new(rule, title, file, function), failure });
         }
     }
     Ok(Baseline { entries, ..Baseline::default() })
@@ -205,10 +231,13 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
         if value["type"] == "finding" {
             let id = value["id"].as_str().ok_or_else(|| format!("line {}: the finding has no id", number + 1))?;
             let (file, function) = (text(&value, "/locations/0/file"), text(&value, "/locations/0/function"));
-            let (rule, line) = (text(&value, "/rule"), value.pointer("/locations/0/line").and_then(Value::as_u64));
+            let rule = text(&value, "/rule");
             let looks = Looks::new(rule, text(&value, "/title"), file, function);
-            let store = StoredAt::new(rule, file, function, line);
-            entries.push(BaselineEntry { id: id.to_owned(), also: also(&value), looks, store });
+            let places = value["locations"].as_array().into_iter().flatten().map(|place| {
+                (text(place, "/role"), text(place, "/file"), text(place, "/function"), place["line"].as_u64())
+            });
+            let failure = Sides::new(rule, places);
+            entries.push(BaselineEntry { id: id.to_owned(), also: also(&value), looks, failure });
         }
     }
     if ended {
@@ -222,7 +251,7 @@ fn from_lines(lines: &str) -> Result<Baseline, String> {
 mod tests {
     use std::path::Path;
 
-    use finding::finding::{Also, Class, FindingId, Location, Role, Title};
+    use finding::finding::{Also, Class, FindingId, Role, Title};
     use finding::note::Note;
     use finding::severity::Severity;
     use trace::event::EventId;
@@ -338,6 +367,22 @@ mod tests {
         assert_eq!(known(&before, &[failure("FP0101", 7)]), (vec![false], 1), "misuse is no failure");
         // One entry stands for one finding; its own comes first.
         assert_eq!(known(&before, &[failure("FP0602", 7), failure("FP0603", 7)]), (vec![false, true], 0));
+        // One missing fence, of which other stores are named.
+        let side = |line: u32| finding("/a", line, "put").locations.remove(0);
+        let fence = |lines: [u32; 3]| Finding { locations: lines.map(side).into(), ..failure("FP0602", lines[0]) };
+        let title = || Title::Rule("in other words".into());
+        let fewer = |lines: [u32; 2]| Finding {
+            locations: lines.map(side).into(),
+            title: title(),
+            ..failure("FP0602", lines[0])
+        };
+        assert_eq!(known(&[fence([67, 69, 89])], &[fewer([69, 89])]), (vec![true], 0));
+        assert_eq!(known(&[fewer([69, 89])], &[fence([67, 69, 89])]), (vec![true], 0));
+        assert_eq!(
+            known(&[fence([67, 69, 89])], &[fewer([69, 70])]),
+            (vec![false], 1),
+            "a store in common is not enough"
+        );
         let mut baseline = Baseline::parse(&printed(&before)[0]).unwrap();
         baseline.compare(&[failure("FP0601", 7)]);
         assert_eq!((baseline.retold(), baseline.gone()), (1, 0));

@@ -160,7 +160,7 @@ impl Judged {
         let retold = self.baseline().map_or(0, Baseline::retold);
         if retold > 0 {
             render::note(format_args!(
-                "known by the guilty line, under another rule: {} of the baseline (--write-baseline)",
+                "known by their stores, though told in another way: {} of the baseline (--write-baseline)",
                 counted(retold as u64, "finding")
             ));
         }
