@@ -21,18 +21,28 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
     let (mut all, mut misuse): (Vec<Finding>, Vec<Finding>) =
         findings.into_iter().partition(|finding| finding.failure.is_some() || rank(finding).is_none());
     misuse.sort_by_key(rank);
+    let unlogged_stores: Vec<Location> =
+        misuse.iter().filter(|finding| finding.rule == UNLOGGED).map(|finding| finding.guilty().clone()).collect();
     // Stores without a log, and the findings that they went to.
     let mut without_log: Vec<(Location, FindingId)> = Vec::new();
     for finding in one_flush(misuse) {
+        // The loss of another such store is that store's, though this one was there.
+        let is_of_another = |known: &Finding| {
+            finding.rule == UNLOGGED
+                && known.failure.is_some()
+                && !same_place(known.guilty(), finding.guilty())
+                && unlogged_stores.iter().any(|store| same_place(store, known.guilty()))
+        };
         if finding.rule == UNLOGGED {
-            one_failure(&mut all, &finding);
+            one_failure(&mut all, &finding, &is_of_another);
         }
         let of_store = || {
             let own = |(store, _): &&(Location, FindingId)| same_place(store, finding.guilty());
             let (_, id) = without_log.iter().find(own).filter(|_| LOST.contains(&finding.rule.as_str()))?;
             all.iter().position(|known| known.id == *id)
         };
-        let taker = all.iter().position(|known| is_same_bug(known, &finding)).or_else(of_store);
+        let is_taker = |known: &Finding| is_same_bug(known, &finding) && !is_of_another(known);
+        let taker = all.iter().position(is_taker).or_else(of_store);
         match taker {
             Some(taker) => {
                 if finding.rule == UNLOGGED {
@@ -48,8 +58,8 @@ pub fn merge(findings: Vec<Finding>) -> Vec<Finding> {
 }
 
 /// Of the failures of a store that its transaction does not know, the first takes in the others.
-fn one_failure(all: &mut Vec<Finding>, unlogged: &Finding) {
-    let is_own = |known: &Finding| known.failure.is_some() && is_same_bug(known, unlogged);
+fn one_failure(all: &mut Vec<Finding>, unlogged: &Finding, is_of_another: &dyn Fn(&Finding) -> bool) {
+    let is_own = |known: &Finding| known.failure.is_some() && is_same_bug(known, unlogged) && !is_of_another(known);
     let Some(place) = all.iter().position(is_own) else { return };
     let mut first = all.remove(place);
     let others = all.extract_if(.., |known| is_own(known) || is_within(known, unlogged)).collect::<Vec<_>>();
@@ -256,6 +266,22 @@ mod tests {
         let all = merge(vec![other, lost, misuse("FP0402", vec![at(Role::Store, 7)])]);
         assert_eq!(all.iter().map(|finding| finding.rule.as_str()).collect::<Vec<_>>(), ["FP0603", "FP0601"]);
         assert_eq!(all[0].notes, [Note::NotInTransaction]);
+    }
+
+    #[test]
+    fn two_stores_without_a_log_are_two_bugs() {
+        let one = || failure("FP0601", Class::Durability, vec![at(Role::Missing, 7), at(Role::Present, 9)]);
+        let other = || failure("FP0601", Class::Durability, vec![at(Role::Missing, 9), at(Role::Present, 7)]);
+        let unlogged = |line| misuse("FP0402", vec![at(Role::Store, line)]);
+        for all in [
+            vec![one(), other(), unlogged(7), unlogged(9)],
+            vec![other(), one(), unlogged(9), unlogged(7)],
+            vec![one(), other(), unlogged(9), unlogged(7)],
+        ] {
+            assert_eq!(merged(all), ["FP0601+FP0402", "FP0601+FP0402"]);
+        }
+        // Where the other store is no bug, both failures are this one's.
+        assert_eq!(merged(vec![one(), other(), unlogged(9)]), ["FP0601+FP0601+FP0402"]);
     }
 
     /// A store of which its transaction knows nothing can be lost, or there too early; and what the library does in that function fails because of it.
