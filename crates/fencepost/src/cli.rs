@@ -35,7 +35,7 @@ Exit codes:
   2    usage error or unreadable input
   3    the target failed or could not be recorded
   4    no persistent-memory activity
-  5    no finding, but failures without a confirmed cause, or an incomplete search (--require-complete)
+  5    failures without a confirmed cause, or an incomplete search (--require-complete)
   70   internal error
   130  interrupted (the recording is saved)";
 
