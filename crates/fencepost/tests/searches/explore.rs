@@ -53,8 +53,8 @@ fn a_solver_that_is_missing_or_dies_is_said_and_the_search_goes_on() {
     let killed = sandbox.path("z3");
     fs::write(&killed, "#!/bin/sh\nkill -9 $$\n").expect("writable");
     fs::set_permissions(&killed, fs::Permissions::from_mode(0o755)).expect("ours");
-    // The embedded solver gives up at once.
-    let ran = explore(&sandbox, "hard", &["--query-limit", "1", "--solver", killed.to_str().expect("text")]);
+    // The embedded solver gives up soon; on a busy machine it takes a while to start another.
+    let ran = explore(&sandbox, "hard", &["--query-limit", "20", "--solver", killed.to_str().expect("text")]);
     assert_found(&ran);
     assert!(ran.err.contains("signal: 9") && ran.err.contains("a query has no answer"), "{}", ran.err);
 }
