@@ -144,8 +144,11 @@ fn a_failure_whose_cause_takes_too_long_is_no_clean_end() {
         let given = ["check", "--no-lint", "--recover", "./program pool check", "--timeout", "5s", "--budget", budget];
         sandbox.run_limited(&[&given[..], &["--", "./program", "pool"]].concat())
     };
+    // A fast machine may still confirm it; it is never a clean end.
     let open = checked("6s");
-    expect(&open, 5, &["failures, but no time to find their cause", "no time was left to", "a longer --budget"]);
-    assert!(open.out.contains("1 failure"), "{}", open.out);
+    if open.code != Some(1) {
+        expect(&open, 5, &["failures, but no time to find their cause", "no time was left to", "a longer --budget"]);
+        assert!(open.out.contains("1 failure"), "{}", open.out);
+    }
     expect(&checked("60s"), 1, &["error[FP0602]", "recovery was not done after 5.0 s"]);
 }
